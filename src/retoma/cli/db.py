@@ -1,0 +1,62 @@
+"""``retoma db``: the control tables."""
+
+from __future__ import annotations
+
+import click
+
+from retoma.cli import options
+from retoma.errors import ExitCode
+
+
+@click.group()
+def db() -> None:
+    """Create, check and print the control tables."""
+
+
+@db.command()
+@options.database_option
+def migrate(url: str) -> int:
+    """Create the control tables or bring them to this release."""
+    from retoma.store import migrate as migrations
+
+    store = options.open_store(url)
+    click.echo(f"control tables in {store.shown_url} are at revision {migrations.HEAD}")
+    return 0
+
+
+@db.command()
+@options.database_option
+@click.option(
+    "--backend", type=click.Choice(["sqlite", "postgresql", "mariadb"]), default=None,
+    help="Print for this database without connecting to one.",
+)  # fmt: skip
+def sql(url: str, backend: str | None) -> int:
+    """Print the control tables as SQL, for a DBA who applies it himself. Nothing is connected."""
+    from retoma.store import migrate as migrations
+    from retoma.store.store import normal_url
+
+    if backend is None:
+        scheme = normal_url(url).partition("+")[0].partition(":")[0]
+        backend = scheme
+    click.echo(migrations.offline_sql(backend), nl=False)
+    return 0
+
+
+@db.command()
+@options.database_option
+@options.json_option
+def check(url: str, as_json: bool) -> int:
+    """Tell whether the control tables are those of this release; exit 4 if not."""
+    from retoma.store import migrate as migrations
+    from retoma.store.store import Store
+
+    store = Store(url)
+    found = migrations.current_version(store)
+    is_right = found == migrations.HEAD
+    if as_json:
+        options.print_json({"revision": found, "expected": migrations.HEAD, "ok": is_right})
+    else:
+        click.echo(f"revision {found or 'none'}, expected {migrations.HEAD}")
+        if not is_right:
+            click.echo("  next: retoma db migrate")
+    return ExitCode.COMPLETED if is_right else ExitCode.NEEDS_PERSON

@@ -1,0 +1,1 @@
+"""Workers: supervisor and slots, leases, takeover, coordination."""

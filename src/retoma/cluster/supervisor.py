@@ -1,0 +1,188 @@
+"""A worker: one supervisor and its slots.
+
+The main thread spawns, hears and ends slots, and lives as long as they do (the kernel's parent-death
+signal follows the thread that spawned). The keeper and the coordinator run in threads of their own,
+each a timer around a tick, each on its own connection.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from retoma.clock import SYSTEM_CLOCK, Clock
+from retoma.cluster.children import Children
+from retoma.cluster.coordinator import Coordinator
+from retoma.cluster.identity import this_node
+from retoma.cluster.keeper import Keeper
+from retoma.cluster.sweep import Sweep
+from retoma.cluster.timing import DEFAULT_TIMING, Timing
+from retoma.events import Event, EventBus
+from retoma.model.job import Job
+from retoma.model.records import NodeIdentity
+from retoma.model.status import RunState
+from retoma.release import VERSION
+from retoma.store import nodes
+from retoma.store.store import Store
+
+_HEAR_SECONDS = 0.05
+_GRACE_SECONDS = 30.0
+_SHORTEST_LIFE_SECONDS = 2.0
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """Runs slots until told to stop, or until the one run it was started for has ended."""
+
+    store: Store
+    jobs: Mapping[str, Job]
+    apps: Sequence[str]
+    slots: int
+    name: str = ""
+    only_run: int | None = None
+    timing: Timing = DEFAULT_TIMING
+    clock: Clock = SYSTEM_CLOCK
+    bus: EventBus = field(default_factory=EventBus)
+    stop_requested: threading.Event = field(default_factory=threading.Event)
+    _stopping: bool = False
+    _failure: list[BaseException] = field(default_factory=list)
+    _finished: threading.Event = field(default_factory=threading.Event)
+    _crashes: int = 0
+
+    def run(self, token: str | None = None, node_id: int | None = None) -> RunState | None:
+        """Work; the state of ``only_run`` if it ended. ``token``: its coordination lease, if held."""
+        session = self.store.control()
+        identity = this_node(self.name, self.slots, VERSION)
+        sent = self.clock.boottime()
+        node_id = node_id or nodes.register(session, identity)
+        session.close()
+        children = Children(self.store.url, self.apps, self.only_run, self.timing, self.clock)
+        coordinator = Coordinator(
+            self.store,
+            self.jobs,
+            self.clock,
+            self.timing,
+            self.bus,
+            node_id,
+            self.slots,
+            self.only_run,
+        )
+        if token is not None and self.only_run is not None:
+            coordinator.hold(self.only_run, token)
+        keeper = self._keeper(children, identity, node_id)
+        keeper.node_belief = sent + self.timing.lease - self.timing.margin
+        threads = [
+            self._timer("keeper", keeper.tick, 0.1),
+            self._timer("coordinator", coordinator.tick, self.timing.coordinate),
+        ]
+        try:
+            self._watch(children, keeper, coordinator)
+            self._drain(children, keeper)
+        finally:
+            children.kill_all()
+            self._finished.set()
+            for thread in threads:
+                thread.join(timeout=10)
+        if self._failure:
+            raise self._failure[0]
+        keeper.tick()
+        coordinator.put_down()
+        keeper.leave()
+        return coordinator.ended.get(self.only_run) if self.only_run is not None else None
+
+    def _keeper(self, children: Children, identity: NodeIdentity, node_id: int) -> Keeper:
+        def is_mine(node: int, pid: int) -> bool:
+            return any(child.pid == pid for child in list(children.alive.values()))
+
+        return Keeper(
+            store=self.store,
+            clock=self.clock,
+            timing=self.timing,
+            bus=self.bus,
+            identity=identity,
+            claims=children.claims,
+            sweep=Sweep(self.store, self.clock, self.timing, self.bus, is_mine),
+            node_id=node_id,
+            is_stopping=lambda: self._stopping,
+        )
+
+    def _timer(self, name: str, tick: Callable[[], None], every: float) -> threading.Thread:
+        def loop() -> None:
+            while not self._finished.wait(every):
+                try:
+                    tick()
+                except BaseException as error:
+                    self._failure.append(error)
+                    self.stop_requested.set()
+                    return
+
+        thread = threading.Thread(target=loop, name=name, daemon=True)
+        thread.start()
+        return thread
+
+    def _watch(self, children: Children, keeper: Keeper, coordinator: Coordinator) -> None:
+        """Keep the slots filled and informed until there is a reason to end."""
+        told: tuple[float, int, int] | None = None
+        while not self._is_over(coordinator):
+            for number in range(self.slots):
+                if number not in children.alive:
+                    children.spawn(number, keeper.node_id, keeper.node_belief)
+            told = self._inform(children, keeper, told)
+            children.hear(_HEAR_SECONDS)
+            children.kill_overdue()
+            self._note(children)
+            for death in children.reap():
+                keeper.deaths.put(death)
+                self._crashes += 1
+                self.bus.publish(Event("slot.died", detail=death.cause))
+                # A slot that dies at birth must not be spawned in a tight loop.
+                self._finished.wait(min(0.05 * 2**self._crashes, _SHORTEST_LIFE_SECONDS))
+
+    def _note(self, children: Children) -> None:
+        while children.reports:
+            report = children.reports.pop(0)
+            if "ended" in report:
+                self._crashes = 0
+                name = "chunk.failed" if report["kind"] else "chunk.completed"
+                self.bus.publish(Event(name, items=report["items"], detail=str(report["message"])))
+            elif "trouble" in report:
+                self.bus.publish(Event("database.trouble", detail=str(report["trouble"])))
+
+    def _inform(
+        self, children: Children, keeper: Keeper, told: tuple[float, int, int] | None
+    ) -> tuple[float, int, int]:
+        news = (keeper.node_belief, id(keeper.beliefs), keeper.node_id)
+        if news != told:
+            order = {
+                "believe": keeper.node_belief,
+                "claims": keeper.beliefs,
+                "node": keeper.node_id,
+            }
+            children.tell_all(order)
+        return news
+
+    def _is_over(self, coordinator: Coordinator) -> bool:
+        if self._failure:
+            return True
+        if self.only_run is not None:
+            # A stop of a foreground run is a request in the store: the coordinator ends the run.
+            return self.only_run in coordinator.ended
+        return self.stop_requested.is_set()
+
+    def _drain(self, children: Children, keeper: Keeper) -> None:
+        """Let the slots finish the chunk in hand; what does not end in time is given back."""
+        self._stopping = True
+        children.tell_all({"stop": True})
+        until = self.clock.monotonic() + _GRACE_SECONDS
+        while children.alive and self.clock.monotonic() < until:
+            children.hear(_HEAR_SECONDS)
+            children.kill_overdue()
+            self._note(children)
+            for death in children.reap():
+                keeper.deaths.put(death)
+        for child in list(children.alive.values()):
+            child.process.kill()
+            child.process.wait()
+        for death in children.reap():
+            keeper.deaths.put(death)

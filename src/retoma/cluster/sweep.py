@@ -1,0 +1,79 @@
+"""The sweep: finds chunks whose owner is gone, and nodes that fell silent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from retoma.clock import Clock
+from retoma.cluster import takeover
+from retoma.cluster.identity import is_certainly_dead
+from retoma.cluster.suspicion import Suspicion
+from retoma.cluster.timing import Timing
+from retoma.events import Event, EventBus
+from retoma.store import nodes, progress
+from retoma.store.dialects.contract import ZombieRemains
+from retoma.store.session import Session
+from retoma.store.store import Store
+
+
+@dataclass(slots=True)
+class Sweep:
+    """Looks at all RUNNING chunks and at all nodes, on the caller's session."""
+
+    store: Store
+    clock: Clock
+    timing: Timing
+    bus: EventBus
+    is_mine: Callable[[int, int], bool]
+    """(node, slot pid) → whether that slot lives in this worker and is renewed here."""
+
+    waiting_for: dict[int, str] = field(default_factory=dict)
+    _suspicion: Suspicion = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._suspicion = Suspicion(self.timing.unchanged)
+
+    def forget(self) -> None:
+        """A sweep failed: all waiting starts anew."""
+        self._suspicion.forget()
+
+    def chunks(self, session: Session) -> None:
+        """Look at all RUNNING chunks once."""
+        rows = progress.running_chunks(session)
+        chunks = [takeover.running_from(self.store, session, row) for row in rows]
+        expired = [
+            (chunk.claim.chunk_id, (chunk.claim.fence, chunk.lease_mark))
+            for chunk in chunks
+            if chunk.is_expired
+        ]
+        ripe = self._suspicion.observe(expired, self.clock.monotonic())
+        for chunk in chunks:
+            if chunk.claim.chunk_id in ripe:
+                self._take(session, chunk, "its lease ran out")
+            elif not self.is_mine(chunk.owner.node_id, chunk.owner.pid):
+                node = nodes.identity(session, chunk.owner.node_id)
+                if is_certainly_dead(node, chunk.owner.pid):
+                    self._take(session, chunk, "its worker is dead on this host")
+
+    def _take(self, session: Session, chunk: takeover.Running, cause: str) -> None:
+        try:
+            is_taken = takeover.end_lost(self.store, session, chunk, cause)
+        except ZombieRemains:
+            self.waiting_for[chunk.claim.chunk_id] = cause
+            self.bus.publish(Event("chunk.zombie", chunk_id=chunk.claim.chunk_id, detail=cause))
+            return
+        self.waiting_for.pop(chunk.claim.chunk_id, None)
+        if is_taken:
+            self.bus.publish(
+                Event("chunk.lost", chunk.claim.run_id, chunk_id=chunk.claim.chunk_id, detail=cause)
+            )
+
+    def nodes(self, session: Session, actor: str) -> None:
+        """Look at all nodes once."""
+        timing = self.timing
+        for node_id, state, is_past in nodes.silent(session, timing.unreachable, timing.removed):
+            if is_past:
+                nodes.change(session, node_id, state, "REMOVED", actor, "silent too long")
+            elif state != "UNREACHABLE":
+                nodes.change(session, node_id, state, "UNREACHABLE", actor, "no heartbeat")

@@ -1,0 +1,31 @@
+"""How long things may take between processes, in seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The three deadlines are never mixed: this one is the lease and what follows from it.
+
+    ``margin`` is by how much a slot's belief ends before the lease does. ``unchanged`` is how long a
+    taker must have seen the same fence and lease on its own clock, beside the database's verdict.
+    """
+
+    lease: float = 20.0
+    margin: float = 3.0
+    renew: float = 5.0
+    beat: float = 3.0
+    sweep: float = 2.0
+    unchanged: float = 6.0
+    unreachable: float = 10.0
+    removed: float = 30.0
+    coordinate: float = 0.25
+
+    def scaled(self, factor: float) -> Timing:
+        """The same proportions on another scale, for tests."""
+        return Timing(*(getattr(self, name) * factor for name in self.__slots__))
+
+
+DEFAULT_TIMING = Timing()

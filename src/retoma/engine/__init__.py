@@ -1,0 +1,1 @@
+"""One chunk, one step, one run on one node; knows a claim, not nodes."""

@@ -1,0 +1,1 @@
+"""Nouns and pure rules of batch work; no I/O."""

@@ -1,0 +1,1 @@
+"""What people ask and order, from the command line or from code."""

@@ -1,0 +1,1 @@
+"""Readers: slices of an input that can be taken up again."""

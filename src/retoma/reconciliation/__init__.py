@@ -1,0 +1,1 @@
+"""Financial reconciliation, built on Retoma's public names like any other application."""

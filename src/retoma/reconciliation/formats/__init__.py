@@ -1,0 +1,1 @@
+"""Readers of statement files: byte-exact, streaming, restartable after any record."""

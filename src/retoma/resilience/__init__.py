@@ -1,0 +1,1 @@
+"""Policies decide; only the engine acts on them."""

@@ -1,0 +1,1 @@
+"""One class a database, overriding what differs."""

@@ -1,0 +1,128 @@
+"""What a database must be able to do for the control store, and the shape of a control transaction."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sqlalchemy import Connection, Engine
+
+from retoma.errors import FailureKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guarded:
+    """A control transaction: one guarded change, and what follows if it hit exactly one row.
+
+    Written once in portable SQL; each dialect folds it into a single round trip, so that a process
+    frozen in the middle of it holds nothing. Placeholders:
+
+    ``{now}``      the database's instant
+    ``{lease}``    ``{now}`` plus ``:lease_seconds``
+    ``{delay}``    ``{now}`` plus ``:delay_seconds``
+    ``{held}``     true if ``hold`` found its row (use it in the WHERE of ``guard``)
+    ``{picked}``   the id that ``pick`` found
+    ``{guarded}``  true if ``guard`` changed its row (use it in each WHERE of ``then``)
+    ``{guard_id}`` the id of the row that ``guard`` changed or inserted
+    ``{then0_id}`` the id of the row that the first of ``then`` inserted
+    ``{dual}``     what a SELECT of values alone needs before its WHERE
+
+    ``hold`` and ``pick`` are given from FROM on; ``hold`` takes a shared lock (``hold_exclusively``:
+    an exclusive one), ``pick`` an exclusive one that skips what others have locked.
+    """
+
+    name: str
+    guard: str
+    then: tuple[str, ...] = ()
+    hold: str | None = None
+    hold_exclusively: bool = False
+    pick: str | None = None
+    lock_timeout_seconds: int | None = None
+
+
+class Statements(Protocol):
+    """What a dialect needs of a session: statements that pass the scheduling point."""
+
+    connection: Connection
+    settings: dict[str, Any]
+
+    def at(self, name: str) -> None:
+        """The scheduling point."""
+
+    def pause(self, seconds: float) -> None:
+        """Wait between two statements."""
+
+    def fetch(
+        self, name: str, statement: Any, parameters: Mapping[str, Any] | None = None
+    ) -> list[Any]:
+        """All rows of one statement."""
+
+    def change(self, name: str, statement: Any, parameters: Mapping[str, Any] | None = None) -> int:
+        """Run one statement; the number of rows that it matched."""
+
+    def abandon(self) -> None:
+        """Roll back whatever is open."""
+
+
+class Dialect(ABC):
+    """One database's way to do what the protocol needs."""
+
+    name: str
+    now: str
+
+    @abstractmethod
+    def make_engine(self, url: str) -> Engine:
+        """An engine with the settings that the protocol needs; nothing is connected yet."""
+
+    @abstractmethod
+    def after(self, parameter: str) -> str:
+        """SQL for the database's instant plus the seconds in the bound ``parameter``."""
+
+    @abstractmethod
+    def once(self, session: Statements, operation: Guarded, parameters: Mapping[str, Any]) -> bool:
+        """Run a control transaction in one round trip; whether its guard changed one row."""
+
+    @abstractmethod
+    def enter_work(self, session: Statements, name: str, deadline_seconds: float) -> None:
+        """Right after BEGIN: local timeouts, and the session's ``name`` for a successor to find."""
+
+    def leave_work(self, session: Statements) -> None:
+        """Right after COMMIT or ROLLBACK."""
+        return
+
+    @abstractmethod
+    def end_session(self, session: Statements, name: str, owner_pid: int | None) -> None:
+        """End the work session of that name and see it gone; raises ``ZombieRemains`` if it stays."""
+
+    @abstractmethod
+    def insert_rows(
+        self, session: Statements, table: Any, columns: tuple[str, ...], rows: list[Any]
+    ) -> None:
+        """Insert rows in bulk within the open transaction; raises the driver's own error."""
+
+    @abstractmethod
+    def classify(self, error: BaseException) -> FailureKind:
+        """The kind of a driver's error (INVALID_ITEM for classes 22 and 23, DUPLICATE for a key)."""
+
+    def is_connection_lost(self, error: BaseException) -> bool:
+        """Whether the connection broke: what the server did last is open, and nobody is to blame."""
+        return False
+
+    def render(self, template: str, extra: Mapping[str, str]) -> str:
+        """The template with this dialect's expressions in place of the placeholders."""
+        values = {
+            "now": self.now,
+            "dual": "",
+            "lease": self.after("lease_seconds"),
+            "delay": self.after("delay_seconds"),
+            **extra,
+        }
+        for key, value in values.items():
+            template = template.replace("{" + key + "}", value)
+        return template
+
+
+class ZombieRemains(Exception):
+    """The old session could not be ended: waiting for a zombie."""

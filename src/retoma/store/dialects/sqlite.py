@@ -1,0 +1,154 @@
+"""SQLite: several processes of one host share a file in WAL mode; one writer at a time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError
+
+from retoma.clock import SYSTEM_CLOCK, Clock
+from retoma.errors import FailureKind
+from retoma.store.dialects.contract import Dialect, Guarded, Statements, ZombieRemains
+from retoma.store.dialects.sqlite_lock import holder_of_write_lock
+from retoma.store.tables import instant_text
+
+_BUSY_MILLISECONDS = 4_000
+
+
+class Sqlite(Dialect):
+    """``BEGIN IMMEDIATE`` held only for a control transaction; the clock is the host's."""
+
+    name = "sqlite"
+    now = "retoma_now()"
+
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
+
+    def make_engine(self, url: str) -> Engine:
+        engine = create_engine(url)
+        clock = self._clock
+
+        @event.listens_for(engine, "connect")
+        def prepare(connection: sqlite3.Connection, record: Any) -> None:
+            connection.isolation_level = None  # every statement is its own, unless BEGIN was said
+            connection.create_function("retoma_now", 0, lambda: _now(clock))
+            connection.create_function("retoma_after", 1, lambda seconds: _after(clock, seconds))
+            connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA cache_size = -32768")
+
+        @event.listens_for(engine, "begin")
+        def begin(connection: Connection) -> None:
+            if connection.get_execution_options().get("retoma_work"):
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+        return engine
+
+    def after(self, parameter: str) -> str:
+        return f"retoma_after(:{parameter})"
+
+    def once(self, session: Statements, operation: Guarded, parameters: Mapping[str, Any]) -> bool:
+        session.change(operation.name, "BEGIN IMMEDIATE")
+        try:
+            is_done = self._run(session, operation, parameters)
+            session.change(operation.name, "COMMIT" if is_done else "ROLLBACK")
+            return is_done
+        except BaseException:
+            session.abandon()
+            raise
+
+    def _run(self, session: Statements, operation: Guarded, parameters: Mapping[str, Any]) -> bool:
+        extra = {"held": "1 = 1", "guarded": "1 = 1", "picked": ":picked_"}
+        extra |= {"guard_id": ":guard_id_", "then0_id": ":then0_id_"}
+        bound = dict(parameters)
+        if operation.hold:
+            held = self.render(operation.hold, extra)
+            if not session.fetch(operation.name, f"SELECT id {held} LIMIT 1", bound):
+                return False
+        if operation.pick:
+            picked = session.fetch(
+                operation.name, f"SELECT id {self.render(operation.pick, extra)} LIMIT 1", bound
+            )
+            if not picked:
+                return False
+            bound["picked_"] = picked[0][0]
+        if session.change(operation.name, self.render(operation.guard, extra), bound) != 1:
+            return False
+        bound["guard_id_"] = self._inserted(session)
+        for number, statement in enumerate(operation.then):
+            session.change(operation.name, self.render(statement, extra), bound)
+            if number == 0:
+                bound["then0_id_"] = self._inserted(session)
+        return True
+
+    def _inserted(self, session: Statements) -> int:
+        return int(session.connection.exec_driver_sql("SELECT last_insert_rowid()").scalar_one())
+
+    def enter_work(self, session: Statements, name: str, deadline_seconds: float) -> None:
+        return
+
+    def end_session(self, session: Statements, name: str, owner_pid: int | None) -> None:
+        path = session.connection.engine.url.database
+        if not path or owner_pid is None:
+            return
+        for _ in range(100):
+            holder = holder_of_write_lock(path)
+            if holder is None or holder != owner_pid or holder == os.getpid():
+                return  # whoever else holds it is alive and brief; the fence refuses the old owner
+            try:
+                os.kill(holder, signal.SIGKILL)
+            except ProcessLookupError:
+                return
+            except PermissionError as error:
+                raise ZombieRemains(name) from error
+            session.pause(0.05)
+        raise ZombieRemains(name)
+
+    def insert_rows(
+        self, session: Statements, table: Any, columns: tuple[str, ...], rows: list[Any]
+    ) -> None:
+        session.at("insert.rows")
+        quote = session.connection.dialect.identifier_preparer.quote
+        names = ", ".join(quote(name) for name in columns)
+        marks = ", ".join("?" * len(columns))
+        target = session.connection.dialect.identifier_preparer.format_table(table)
+        driver = session.connection.connection.driver_connection
+        assert driver is not None
+        driver.executemany(f"INSERT INTO {target} ({names}) VALUES ({marks})", rows)
+
+    def classify(self, error: BaseException) -> FailureKind:
+        original = error.orig if isinstance(error, DBAPIError) else error
+        name = getattr(original, "sqlite_errorname", "")
+        if name in ("SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY"):
+            return FailureKind.DUPLICATE
+        if name.startswith("SQLITE_CONSTRAINT") or name in ("SQLITE_MISMATCH", "SQLITE_TOOBIG"):
+            return FailureKind.INVALID_ITEM
+        if isinstance(original, (UnicodeEncodeError, OverflowError)):
+            return FailureKind.INVALID_ITEM
+        if isinstance(original, (sqlite3.ProgrammingError, sqlite3.InterfaceError)):
+            return FailureKind.PERMANENT
+        if name in (
+            "SQLITE_ERROR",
+            "SQLITE_READONLY",
+            "SQLITE_CORRUPT",
+            "SQLITE_NOTADB",
+            "SQLITE_AUTH",
+        ):
+            return FailureKind.PERMANENT
+        return FailureKind.TRANSIENT
+
+
+def _now(clock: Clock) -> str:
+    return instant_text(clock.utc().replace(tzinfo=None))
+
+
+def _after(clock: Clock, seconds: float) -> str:
+    instant: datetime = clock.utc().astimezone(UTC).replace(tzinfo=None)
+    return instant_text(instant + timedelta(seconds=float(seconds)))

@@ -1,0 +1,26 @@
+"""Driver errors that reach a person, in words."""
+
+from __future__ import annotations
+
+from sqlalchemy.exc import DBAPIError
+
+from retoma.errors import NeedsPerson, RetomaError, TransientFailure
+
+
+def explained(error: Exception) -> RetomaError | None:
+    """An error for people if this is the database's; None otherwise."""
+    if not isinstance(error, DBAPIError):
+        return None
+    lines = str(error.orig or error).strip().splitlines()
+    reason = lines[0] if lines else type(error).__name__
+    if "no such table" in reason or "does not exist" in reason or "doesn't exist" in reason:
+        return NeedsPerson(
+            f"a table is missing in the database: {reason}",
+            safe="Nothing was changed.",
+            next_step="retoma db migrate",
+        )
+    return TransientFailure(
+        f"the database refused: {reason}",
+        safe="Committed chunks stay.",
+        next_step="cure the cause, then repeat the same command: it takes up from there",
+    )

@@ -1,0 +1,1 @@
+"""Writers: a chunk's rows, within the chunk's own transaction."""
