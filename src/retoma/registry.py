@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Iterable
 from importlib.metadata import entry_points
+from pathlib import Path
 
 from retoma.errors import UnknownJob, UsageError
 from retoma.model.job import Job
@@ -14,6 +16,8 @@ _GROUP = "retoma.jobs"
 
 def _jobs_of(module_name: str) -> list[Job]:
     name, _, attribute = module_name.partition(":")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # a job beside the terminal needs no installation
     try:
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:

@@ -15,12 +15,16 @@ def db() -> None:
 
 @db.command()
 @options.database_option
-def migrate(url: str) -> int:
+@options.json_option
+def migrate(url: str, as_json: bool) -> int:
     """Create the control tables or bring them to this release."""
     from retoma.store import migrate as migrations
 
     store = options.open_store(url)
-    click.echo(f"control tables in {store.shown_url} are at revision {migrations.HEAD}")
+    if as_json:
+        options.print_json({"revision": migrations.HEAD, "database": store.shown_url})
+    else:
+        click.echo(f"control tables in {store.shown_url} are at revision {migrations.HEAD}")
     return 0
 
 
@@ -30,7 +34,8 @@ def migrate(url: str) -> int:
     "--backend", type=click.Choice(["sqlite", "postgresql", "mariadb"]), default=None,
     help="Print for this database without connecting to one.",
 )  # fmt: skip
-def sql(url: str, backend: str | None) -> int:
+@options.json_option
+def sql(url: str, backend: str | None, as_json: bool) -> int:
     """Print the control tables as SQL, for a DBA who applies it himself. Nothing is connected."""
     from retoma.store import migrate as migrations
     from retoma.store.store import normal_url
@@ -38,7 +43,11 @@ def sql(url: str, backend: str | None) -> int:
     if backend is None:
         scheme = normal_url(url).partition("+")[0].partition(":")[0]
         backend = scheme
-    click.echo(migrations.offline_sql(backend), nl=False)
+    text = migrations.offline_sql(backend)
+    if as_json:
+        options.print_json({"backend": backend, "revision": migrations.HEAD, "sql": text})
+    else:
+        click.echo(text, nl=False)
     return 0
 
 

@@ -56,19 +56,20 @@ def list_errors(run_id: int, url: str, reason: str | None, limit: int, as_json: 
 @click.option(
     "--output", type=click.Path(dir_okay=False), default="-", help="A .csv or .jsonl file."
 )
-@click.option("--reason", default=None)
-def export(run_id: int, url: str, output: str, reason: str | None) -> int:
-    """Write all item errors of RUN as CSV, or as JSON lines if the file's name ends in .jsonl."""
+@click.option("--reason", default=None, help="Only this reason.")
+@click.option("--json", "as_json", is_flag=True, help="JSON lines instead of CSV.")
+def export(run_id: int, url: str, output: str, reason: str | None, as_json: bool) -> int:
+    """Write all item errors of RUN as CSV, or as JSON lines (--json, or a file named .jsonl)."""
     from retoma.operations.queries import item_errors
 
     store = options.open_store(url)
     rows = item_errors(store, run_id, reason=reason)
     if output == "-":
-        _write(sys.stdout, rows, as_lines=False)
+        _write(sys.stdout, rows, as_lines=as_json)
         return 0
     try:
         with open(output, "w", encoding="utf-8", newline="") as out:
-            count = _write(out, rows, as_lines=output.endswith(".jsonl"))
+            count = _write(out, rows, as_lines=as_json or output.endswith(".jsonl"))
     except OSError as error:
         raise UsageError(
             f"{output} can't be written: {error.strerror}", safe="Nothing was changed."

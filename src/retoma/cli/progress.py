@@ -9,7 +9,8 @@ from contextlib import contextmanager
 
 import click
 
-from retoma.events import Event, EventBus
+from retoma.cli.telling import Telling
+from retoma.events import EventBus
 from retoma.model.progress import Pace
 from retoma.store.store import Store
 
@@ -24,7 +25,7 @@ def shown_progress(store: Store, job: str, *, quiet: bool) -> Iterator[EventBus]
         yield bus
         return
     watcher = _Watcher(store, job)
-    bus.subscribe(watcher.hear)
+    bus.subscribe(Telling(store.clock).hear)
     watcher.start()
     try:
         yield bus
@@ -41,14 +42,6 @@ class _Watcher(threading.Thread):
         self._run_id: int | None = None
         self._done = threading.Event()
         self._pace = Pace()
-
-    def hear(self, event: Event) -> None:
-        """Print what an operator should know at once."""
-        if event.name in ("chunk.lost", "chunk.given_back", "chunk.zombie", "slot.died"):
-            where = f" chunk {event.chunk_id}" if event.chunk_id else ""
-            click.echo(f"{event.name}{where}: {event.detail}", err=True)
-        elif event.name in ("chunk.failed", "database.trouble"):
-            click.echo(f"{event.name}: {event.detail[:300]}", err=True)
 
     def finish(self) -> None:
         """No more lines."""

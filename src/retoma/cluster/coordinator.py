@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from retoma.clock import Clock
+from retoma.cluster.identity import is_certainly_dead
 from retoma.cluster.suspicion import Suspicion
 from retoma.cluster.timing import Timing
 from retoma.engine.advance import Advance
@@ -34,6 +35,7 @@ class Coordinator:
     ended: dict[int, RunState] = field(default_factory=dict)
     _tokens: dict[int, str] = field(default_factory=dict)
     _renewed: dict[int, float] = field(default_factory=dict)
+    _looked_at: float = -1e9
     _suspicion: Suspicion = field(init=False)
     _session: Session | None = None
 
@@ -86,10 +88,29 @@ class Coordinator:
                 self.ended[run_id] = RunState(run.state)
 
     def _takeable(self, live: list[RunRow]) -> list[RunRow]:
-        others = [r for r in live if r.run_id not in self._tokens and not r.is_coordinated]
-        expired = [(r.run_id, r.coordination_token) for r in others if r.coordination_token]
+        """Runs that nobody coordinates: put down, expired, or held by a process that is dead here."""
+        others = [run for run in live if run.run_id not in self._tokens]
+        expired = [
+            (run.run_id, run.coordination_token)
+            for run in others
+            if run.coordination_token and not run.is_coordinated
+        ]
         ripe = self._suspicion.observe(expired, self.clock.monotonic())
-        return [r for r in others if r.coordinator is None or r.run_id in ripe]
+        dead = self._dead_coordinators(others)
+        return [
+            run
+            for run in others
+            if run.coordinator is None or run.run_id in ripe or run.coordinator in dead
+        ]
+
+    def _dead_coordinators(self, others: list[RunRow]) -> set[int]:
+        """Coordinators that certainly died on this host; asked once a sweep."""
+        now = self.clock.monotonic()
+        if not others or now - self._looked_at < self.timing.sweep:
+            return set()
+        self._looked_at = now
+        found = {run.coordinator for run in others if run.coordinator is not None}
+        return {node for node in found if is_certainly_dead(nodes.identity(self.session, node))}
 
     def _take(self, run: RunRow) -> None:
         cause = "launched" if run.coordinator is None else f"node {run.coordinator} fell silent"

@@ -35,6 +35,9 @@ class Keeper:
     deaths: queue.SimpleQueue[Death] = field(default_factory=queue.SimpleQueue)
     beliefs: dict[str, float] = field(default_factory=dict)
     node_belief: float = 0.0
+    trouble: str = ""
+    trouble_since: float | None = None
+    """Since when, by the monotonic clock, no heartbeat has been accepted; None: all is well."""
     _beat_at: float = -1e9
     _renewed_at: float = -1e9
     _swept_at: float = -1e9
@@ -70,7 +73,10 @@ class Keeper:
             if self._session is not None:
                 self._session.discard()
                 self._session = None
-            self.bus.publish(Event("database.trouble", detail=str(error).splitlines()[0]))
+            self.trouble = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+            if self.trouble_since is None:
+                self.trouble_since = self.clock.monotonic()
+            self.bus.publish(Event("database.trouble", detail=self.trouble))
             return False
         return True
 
@@ -86,6 +92,7 @@ class Keeper:
             self.bus.publish(Event("node.rejoined", detail=f"as node {self.node_id}"))
         self.node_belief = sent + self.timing.lease - self.timing.margin
         self._beat_at = self.clock.monotonic()
+        self.trouble_since = None
 
     def _renamed(self) -> NodeIdentity:
         self.identity = replace(self.identity, incarnation=new_token())

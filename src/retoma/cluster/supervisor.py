@@ -18,6 +18,7 @@ from retoma.cluster.identity import this_node
 from retoma.cluster.keeper import Keeper
 from retoma.cluster.sweep import Sweep
 from retoma.cluster.timing import DEFAULT_TIMING, Timing
+from retoma.errors import TransientFailure
 from retoma.events import Event, EventBus
 from retoma.model.job import Job
 from retoma.model.records import NodeIdentity
@@ -29,6 +30,7 @@ from retoma.store.store import Store
 _HEAR_SECONDS = 0.05
 _GRACE_SECONDS = 30.0
 _SHORTEST_LIFE_SECONDS = 2.0
+_PATIENCE_SECONDS = 120.0
 
 
 @dataclass(slots=True)
@@ -132,12 +134,25 @@ class Supervisor:
             children.hear(_HEAR_SECONDS)
             children.kill_overdue()
             self._note(children)
+            self._require_database(keeper)
             for death in children.reap():
                 keeper.deaths.put(death)
                 self._crashes += 1
                 self.bus.publish(Event("slot.died", detail=death.cause))
                 # A slot that dies at birth must not be spawned in a tight loop.
                 self._finished.wait(min(0.05 * 2**self._crashes, _SHORTEST_LIFE_SECONDS))
+
+    def _require_database(self, keeper: Keeper) -> None:
+        """A worker waits for its database as long as it takes; a foreground run tells its caller."""
+        if self.only_run is None or keeper.trouble_since is None:
+            return
+        seconds = self.clock.monotonic() - keeper.trouble_since
+        if seconds > _PATIENCE_SECONDS:
+            raise TransientFailure(
+                f"the database has not taken a heartbeat for {seconds:.0f} s: {keeper.trouble}",
+                safe="Committed chunks stay; the run stays live and can be taken up.",
+                next_step="cure the cause, then repeat the same command",
+            )
 
     def _note(self, children: Children) -> None:
         while children.reports:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -29,3 +30,10 @@ class Timing:
 
 
 DEFAULT_TIMING = Timing()
+
+
+def timing_from(environment: Mapping[str, str]) -> Timing:
+    """The default times; a test that allows faults may scale them all (``RETOMA_TIME_SCALE``)."""
+    if environment.get("RETOMA_ALLOW_FAULTS") != "1":
+        return DEFAULT_TIMING
+    return DEFAULT_TIMING.scaled(float(environment.get("RETOMA_TIME_SCALE", "1")))

@@ -10,6 +10,7 @@ from retoma.errors import FailureKind
 from retoma.model import flow
 from retoma.model.items import Measure, StepContext
 from retoma.model.job import Job
+from retoma.model.masking import mask_text, storable
 from retoma.model.parameters import from_json
 from retoma.model.records import RunRow, StepProgress, StepRow
 from retoma.model.status import RunState, StepState
@@ -122,7 +123,7 @@ class Advance:
 
     def fail(self, failure: str) -> RunState | None:
         """End the run as FAILED because planning it went wrong; a restart plans again."""
-        return self._end(RunState.FAILED, FailureKind.PERMANENT, failure)
+        return self._end(RunState.FAILED, FailureKind.PERMANENT, storable(mask_text(failure)))
 
     def _run_values(self, state: RunState, kind: str | None, failure: str | None) -> dict[str, Any]:
         return {

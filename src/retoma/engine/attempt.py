@@ -12,6 +12,7 @@ from retoma.engine.task import as_item_step
 from retoma.errors import FailureKind, LostClaim, WitnessGone
 from retoma.model.items import Page, StepContext
 from retoma.model.job import ItemStep, Job
+from retoma.model.masking import mask_text, storable
 from retoma.model.parameters import from_json
 from retoma.model.records import Claim, Counts, OpenStep, Owner
 from retoma.resilience.retry import RetryPolicy
@@ -113,9 +114,9 @@ class Attempts:
         if isinstance(error, WitnessGone):
             return Outcome(FailureKind.TRANSIENT, message=str(error))
         if not is_database_error(error):
-            return Outcome(FailureKind.PERMANENT, message=f"{type(error).__name__}: {error}")
+            return Outcome(FailureKind.PERMANENT, message=_said(error))
         kind = self.store.kind_of(error)
-        message = str(getattr(error, "orig", None) or error).strip()
+        message = _said(getattr(error, "orig", None) or error)
         self.sessions.reopen()
         if kind is FailureKind.TRANSIENT and self._did_commit(claimed):
             return Outcome(
@@ -166,3 +167,8 @@ class Attempts:
             delay_seconds=_DELAY_SECONDS * 2**claimed.tries,
             owner=self.owner,
         )
+
+
+def _said(error: BaseException) -> str:
+    """The error in words that may be stored and shown: a driver quotes values of the row."""
+    return storable(mask_text(f"{type(error).__name__}: {error}".strip()))

@@ -8,12 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from retoma.cluster.caretaker import Caretaker
 from retoma.cluster.identity import is_certainly_dead, this_node
 from retoma.cluster.suspicion import Suspicion
 from retoma.cluster.supervisor import Supervisor
-from retoma.cluster.timing import DEFAULT_TIMING, Timing
+from retoma.cluster.timing import Timing, timing_from
 from retoma.engine.launch import Launched, launch
-from retoma.errors import AlreadyRunning, ExitCode, FailureKind, UsageError
+from retoma.errors import (
+    AlreadyRunning,
+    ExitCode,
+    FailureKind,
+    TransientFailure,
+    UsageError,
+)
 from retoma.events import EventBus
 from retoma.model.job import Job
 from retoma.model.records import RunRow
@@ -62,7 +69,7 @@ def run(
     actor: str = "",
     bus: EventBus | None = None,
     stop: threading.Event | None = None,
-    timing: Timing = DEFAULT_TIMING,
+    timing: Timing | None = None,
 ) -> RunResult:
     """Start or take up an identity, in the foreground, until its run has ended.
 
@@ -71,6 +78,7 @@ def run(
     """
     prepare(store, job)
     bus = bus or EventBus()
+    timing = timing or timing_from(os.environ)
     session = store.control()
     found = launch(session, job, parameters, actor or default_actor())
     if found.found is Launched.COMPLETE:
@@ -203,22 +211,34 @@ def stop_run(store: Store, run_id: int, *, actor: str = "", reason: str) -> bool
 
 
 def stop(
-    store: Store, run_id: int, *, actor: str = "", reason: str = "", wait_seconds: float = 90.0
+    store: Store,
+    run_id: int,
+    jobs: Mapping[str, Job],
+    *,
+    actor: str = "",
+    reason: str = "",
+    wait_seconds: float = 90.0,
 ) -> RunResult:
-    """Ask for a stop and wait until the run has ended; a run without work left ends completed."""
+    """Ask for a stop and wait until the run has ended; a run without work left ends completed.
+
+    If nobody alive coordinates the run, this process does, as far as stopping goes. Raises
+    ``TransientFailure`` if it takes longer; the request stays stored.
+    """
     stop_run(store, run_id, actor=actor, reason=reason or "asked by an operator")
     until = store.clock.monotonic() + wait_seconds
-    while True:
-        now = outcome(store, run_id)
-        if now.state not in (RunState.RUNNING, RunState.CREATED):
-            return now
-        if store.clock.monotonic() > until:
-            raise UsageError(
-                f"run {run_id} has not stopped within {wait_seconds:g} s; the request stays stored",
-                safe="Committed chunks stay. No worker may be alive that coordinates the run.",
-                next_step=f"retoma status {run_id}",
-            )
-        store.clock.sleep(0.2)
+    with Caretaker(store, jobs, run_id) as caretaker:
+        while True:
+            now = outcome(store, run_id)
+            if now.state not in (RunState.RUNNING, RunState.CREATED):
+                return now
+            if store.clock.monotonic() > until:
+                raise TransientFailure(
+                    f"run {run_id} has not stopped within {wait_seconds:g} s",
+                    safe="The request stays stored and is honoured; committed chunks stay.",
+                    next_step=f"retoma status {run_id}",
+                )
+            caretaker.tick()
+            store.clock.sleep(0.2)
 
 
 def default_actor() -> str:

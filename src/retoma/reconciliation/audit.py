@@ -136,20 +136,26 @@ class _Tally:
         currencies = sorted({*self.source, *self.ledger}, key=str)
         gaps = {code: self.ledger[code] - self.source[code] for code in currencies}
         notes = [f"{count} {reason}" for reason, count in sorted(self.reasons.items())]
-        notes += [f"{code}: ledger - source = {gap:f}" for code, gap in gaps.items() if gap]
+        notes += [f"{code}: ledger - source = {_money(gap)}" for code, gap in gaps.items() if gap]
         return Finding(
             expected=self.matched + self.missing,
             found=self.found,
             missing=self.missing,
             duplicate=self.duplicate,
             unexpected=self.unexpected,
-            sum_difference=f"{sum(map(abs, gaps.values()), Decimal('0.00')):f}",
+            sum_difference=_money(sum(map(abs, gaps.values()), Decimal(0))),
             notes=tuple(notes),
         )
 
 
 def _major(minor: Any, currency: str) -> Decimal:
     return Decimal(int(minor)).scaleb(-exponent_of(currency))
+
+
+def _money(amount: Decimal) -> str:
+    """The amount with two decimals, or with as many as it needs."""
+    cents = amount.quantize(Decimal("0.01"))
+    return f"{cents if cents == amount else amount.normalize():f}"
 
 
 def amount_of(row: Any) -> Decimal | None:

@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    FromClause,
     String,
     and_,
     case,
@@ -56,49 +57,68 @@ class Scope:
     day: date
 
 
-def stretches(connection: Connection, scope: Scope) -> Iterator[ColumnElement[bool]]:
-    """Conditions that cut the day's source rows into stretches; each row is in exactly one."""
-    low: int | None = None
-    while True:
-        above = [_source.business_date == scope.day]
-        if low is not None:
-            above.append(_source.id > low)
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The keys above ``low`` up to and including ``high``.
+
+    The bounds are said of every joined table: no planner infers them through an outer join, and
+    without them each stretch would read the whole ledger.
+    """
+
+    low: int
+    high: int
+
+    def holds(self, key: ColumnElement[int]) -> ColumnElement[bool]:
+        """Whether a key is in the stretch."""
+        return and_(key > self.low, key <= self.high)
+
+
+def stretches(connection: Connection, scope: Scope) -> Iterator[Stretch]:
+    """Stretches of equally many rows that cover the day's source rows; each row is in one."""
+    ends = select(func.min(_source.id), func.max(_source.id))
+    lowest, highest = connection.execute(ends.where(_source.business_date == scope.day)).one()
+    if lowest is None:
+        return
+    low = int(lowest) - 1
+    while low < highest:
         end = (
             select(_source.id)
-            .where(*above)
+            .where(_source.business_date == scope.day, _source.id > low)
             .order_by(_source.id)
             .offset(_ROWS_A_STRETCH - 1)
             .limit(1)
         )
-        high = connection.execute(end).scalar()
-        if high is None:
-            yield and_(*above)
-            return
-        yield and_(*above, _source.id <= high)
-        low = int(high)
+        found = connection.execute(end).scalar()
+        stretch = Stretch(low, int(highest if found is None else found))
+        yield stretch
+        low = stretch.high
 
 
-def plain_sums(connection: Connection, scope: Scope, stretch: ColumnElement[bool]) -> Sequence[Any]:
+def plain_sums(connection: Connection, scope: Scope, stretch: Stretch) -> Sequence[Any]:
     """(currency, rows, minor units) of the rows with which plainly nothing is wrong."""
     statement = (
         select(_source.currency, func.count(), func.sum(_entry.amount_minor))
-        .select_from(_joined(scope))
-        .where(stretch, _is_plain(scope) == 1)
+        .select_from(_joined(scope, stretch))
+        .where(_source.business_date == scope.day, stretch.holds(_source.id), _is_plain(scope) == 1)
         .group_by(_source.currency)
     )
     return connection.execute(statement).all()
 
 
-def other_rows(connection: Connection, scope: Scope, stretch: ColumnElement[bool]) -> Sequence[Any]:
+def other_rows(connection: Connection, scope: Scope, stretch: Stretch) -> Sequence[Any]:
     """All other rows, in the order of the source's key, to be looked at one by one."""
-    return _rows(connection, scope, and_(stretch, _is_plain(scope) == 0))
+    condition = and_(
+        _source.business_date == scope.day, stretch.holds(_source.id), _is_plain(scope) == 0
+    )
+    return _rows(connection, scope, stretch, condition)
 
 
 def carried_rows(connection: Connection, scope: Scope, keys: Sequence[int]) -> Iterator[Any]:
-    """The rows of these transactions, which are of earlier dates."""
+    """The rows of these transactions (in ascending order), which are of earlier dates."""
     for base in range(0, len(keys), _KEYS_A_QUERY):
-        part = _source.id.in_(keys[base : base + _KEYS_A_QUERY])
-        yield from _rows(connection, scope, and_(part, _source.business_date < scope.day))
+        part = keys[base : base + _KEYS_A_QUERY]
+        condition = and_(_source.id.in_(part), _source.business_date < scope.day)
+        yield from _rows(connection, scope, Stretch(part[0] - 1, part[-1]), condition)
 
 
 def carried_keys(connection: Connection, scope: Scope) -> list[int]:
@@ -165,7 +185,9 @@ def error_keys(connection: Connection, scope: Scope) -> int:
     return int(connection.execute(statement).scalar() or 0)
 
 
-def _rows(connection: Connection, scope: Scope, condition: ColumnElement[bool]) -> Sequence[Any]:
+def _rows(
+    connection: Connection, scope: Scope, stretch: Stretch, condition: ColumnElement[bool]
+) -> Sequence[Any]:
     statement = (
         select(
             _source.id,
@@ -181,27 +203,29 @@ def _rows(connection: Connection, scope: Scope, condition: ColumnElement[bool]) 
             _label.outcome.label("label"),
             _label.amount_minor.label("label_minor"),
         )
-        .select_from(_joined(scope))
+        .select_from(_joined(scope, stretch))
         .where(condition)
         .order_by(_source.id)
     )
     return connection.execute(statement).all()
 
 
-def _joined(scope: Scope) -> Any:
+def _joined(scope: Scope, stretch: Stretch) -> FromClause:
+    entry = and_(
+        _entry.transaction_id == _source.id,
+        _entry.job == scope.job,
+        stretch.holds(_entry.transaction_id),
+    )
+    error = and_(
+        _error.job_name == scope.job,
+        _error.item_key == cast(_source.id, String),
+        _error.instance_id == scope.instance_id,
+    )
+    label = and_(_label.transaction_id == _source.id, stretch.holds(_label.transaction_id))
     return (
-        financial_transaction.outerjoin(
-            ledger_entry, and_(_entry.transaction_id == _source.id, _entry.job == scope.job)
-        )
-        .outerjoin(
-            _item_error,
-            and_(
-                _error.job_name == scope.job,
-                _error.item_key == cast(_source.id, String),
-                _error.instance_id == scope.instance_id,
-            ),
-        )
-        .outerjoin(synthetic_truth, _label.transaction_id == _source.id)
+        financial_transaction.outerjoin(ledger_entry, entry)
+        .outerjoin(_item_error, error)
+        .outerjoin(synthetic_truth, label)
     )
 
 

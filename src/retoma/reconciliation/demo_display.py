@@ -23,18 +23,25 @@ class Display(Protocol):
 
 
 class _Pace:
-    """Items a second since the first look, and the seconds left at that pace."""
+    """Items a second until the last one that was read, and what is left at that pace."""
 
     def __init__(self) -> None:
         self._since: float | None = None
+        self._read = -1
+        self._rate = 0.0
 
-    def of(self, read: int, total: int) -> tuple[float, float | None]:
+    def words(self, read: int, total: int) -> str:
+        """Such as ``12,345/s, 8 s left``."""
         now = time.monotonic()
         if self._since is None:
             self._since = now
-        seconds = now - self._since
-        rate = read / seconds if seconds > 0 else 0.0
-        return rate, (total - read) / rate if rate else None
+        if read != self._read and now > self._since:
+            self._read, self._rate = read, read / (now - self._since)
+        if not self._rate:
+            return "waiting for the first chunk"
+        if read >= total:
+            return f"{self._rate:,.0f}/s, waiting for the run to be closed"
+        return f"{self._rate:,.0f}/s, {(total - read) / self._rate:.0f} s left"
 
 
 class PlainLines:
@@ -45,17 +52,18 @@ class PlainLines:
         self._next = 0.0
 
     def say(self, text: str) -> None:
+        """One line."""
         click.echo(text, err=True)
 
     def show(self, status: Mapping[str, Any]) -> None:
+        """One line, unless the last one is fresh."""
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + _EVERY_SECONDS
         read, total = int(status["items_read"]), int(status["items_total"])
-        rate, left = self._pace.of(read, total)
         share = 100 * read / total if total else 0.0
-        eta = "" if left is None else f", {left:.0f} s left"
-        click.echo(f"{share:5.1f} %  {read:,} of {total:,} items, {rate:,.0f}/s{eta}", err=True)
+        pace = self._pace.words(read, total)
+        click.echo(f"{share:5.1f} %  {read:,} of {total:,} items, {pace}", err=True)
 
     def __enter__(self) -> Self:
         return self
@@ -88,13 +96,13 @@ class Bar:
         self._task = self._progress.add_task("posting", total=1, pace="", start=False)
 
     def say(self, text: str) -> None:
+        """One line, above the bar."""
         self._progress.console.print(text, highlight=False, markup=False)
 
     def show(self, status: Mapping[str, Any]) -> None:
+        """Move the bar."""
         read, total = int(status["items_read"]), int(status["items_total"])
-        rate, left = self._pace.of(read, total)
-        eta = "" if left is None else f", {left:.0f} s left"
-        pace = f"{rate:,.0f}/s{eta}"
+        pace = self._pace.words(read, total)
         self._progress.update(self._task, completed=read, total=max(total, 1), pace=pace)
 
     def __enter__(self) -> Self:

@@ -40,7 +40,7 @@ def post_under_kills(
     seed: int,
     display: Display,
 ) -> Outcome:
-    """Let workers post the run; kill one at some 60 % and all at some 90 %, then go on with new ones.
+    """Let workers post the run; kill one at some 60 %, all at some 90 %, and go on with new ones.
 
     The exact moments are drawn from the seed. Returns when the run has ended, in whatever state;
     all workers are ended by then. Raises ``RetomaError`` if workers keep ending by themselves.

@@ -132,9 +132,7 @@ def chunk_ranges(engine: Engine, run_id: int, state: str) -> list[tuple[int, int
     return sorted((json.loads(start), json.loads(end)) for start, end in rows)
 
 
-def chunks_with(
-    ids: Iterator[int] | tuple[int, ...] | array[int], ranges: list[tuple[int, int]]
-) -> int:
+def chunks_with(ids: Iterable[int], ranges: Sequence[tuple[int, int]]) -> int:
     """How many of the ranges hold at least one of the ids."""
     ends = [end for _, end in ranges]
     found = set()

@@ -176,20 +176,21 @@ def _parsed(payload: str) -> Any:
 
 
 def _require_tame(value: Any) -> None:
-    level = [value]
-    for _ in range(DEEPEST_PAYLOAD + 1):
-        inner: list[Any] = []
+    level: list[Any] = [value]
+    for _ in range(DEEPEST_PAYLOAD):
+        inside: list[Any] = []
         for one in level:
+            if isinstance(one, dict):
+                inside += one.keys()
+                inside += one.values()
+            else:
+                inside += one
+        for one in inside:
             if isinstance(one, str):
                 _require_visible(one)
-            elif isinstance(one, dict):
-                inner += one.keys()
-                inner += one.values()
-            elif isinstance(one, list):
-                inner += one
-        if not inner:
+        level = [one for one in inside if isinstance(one, dict | list)]
+        if not level:
             return
-        level = inner
     raise _MalformedError("nested too deeply")
 
 

@@ -25,8 +25,7 @@ _SECOND = tuple(_group_sums(weights) for weights in ((11, 10, 9), (8, 7, 6), (5,
 def cpf(root: int) -> str:
     """The CPF of a nine-digit root, without mask; leading zeros are kept."""
     if root % 111_111_111 == 0:
-        root += 1  # 000.000.000 to 999.999.999: repeated digits are nobody's number
-        root %= 1_000_000_000
+        root = root - 1 if root else 1  # repeated digits are nobody's number
     high, middle, low = root // 1_000_000, root // 1000 % 1000, root % 1000
     first = (_FIRST[0][high] + _FIRST[1][middle] + _FIRST[2][low]) * 10 % 11 % 10
     second = _SECOND[0][high] + _SECOND[1][middle] + _SECOND[2][low] + 2 * first

@@ -19,6 +19,12 @@ def explained(error: Exception) -> RetomaError | None:
             safe="Nothing was changed.",
             next_step="retoma db migrate",
         )
+    if any(word in reason.lower() for word in ("readonly", "read-only", "denied", "permission")):
+        return NeedsPerson(
+            f"the database does not permit it: {reason}",
+            safe="Committed chunks stay.",
+            next_step="give the user the rights that 'retoma doctor' asks for, then repeat",
+        )
     return TransientFailure(
         f"the database refused: {reason}",
         safe="Committed chunks stay.",
