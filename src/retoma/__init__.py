@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from retoma.operations.commands import run as run
     from retoma.operations.commands import stop as stop
     from retoma.operations.commands import submit as submit
+    from retoma.operations.queries import item_errors as item_errors
     from retoma.operations.queries import status as status
     from retoma.operations.verify import verify as verify
     from retoma.readers.table import TableReader as TableReader
@@ -64,6 +65,7 @@ _HOMES = {
     "Transaction": "retoma.model.items",
     "UsageError": "retoma.errors",
     "Written": "retoma.model.items",
+    "item_errors": "retoma.operations.queries",
     "mask_text": "retoma.model.masking",
     "run": "retoma.operations.commands",
     "status": "retoma.operations.queries",
@@ -72,7 +74,7 @@ _HOMES = {
     "verify": "retoma.operations.verify",
 }
 
-__all__ = list(_HOMES)  # noqa: PLE0605 - one list of names, not two that can differ
+__all__ = list(_HOMES)
 __version__ = release.VERSION
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 Point = Callable[[str], None]
 
@@ -23,8 +24,7 @@ def _once(marker: str) -> bool:
         os.close(os.open(marker, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:
         return False
-    with open(marker, "w", encoding="ascii") as out:
-        out.write(str(os.getpid()))
+    Path(marker).write_text(str(os.getpid()), encoding="ascii")
     return True
 
 

@@ -25,7 +25,7 @@ LIBRARIES = {
     "pymysql": {"store"},
     "sqlite3": {"store"},
     "click": {"cli", "reconciliation"},
-    "rich": {"cli"},
+    "rich": {"cli", "reconciliation"},
     "starlette": {"console"},
     "uvicorn": {"console"},
     "opentelemetry": {"telemetry"},

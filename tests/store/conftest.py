@@ -10,7 +10,7 @@ import pytest
 from retoma.store.session import Session
 from retoma.store.store import Store
 from tests.databases import BACKENDS, Servers
-from tests.store.shared import SharedDatabases
+from tests.store.shared import SharedDatabases, TidyStore
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +42,7 @@ def server_url(
 
 
 def _opened(url: str) -> Iterator[Store]:
-    store = Store(url)
+    store = TidyStore(url)
     yield store
     store.dispose()
 

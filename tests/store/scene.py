@@ -88,7 +88,7 @@ class Scene:
             reached = claimed.end if end is None else end
             is_done = chunks.finish(work, claimed, witness, Counts(3, done=3), reached, 0)
             if is_done and claimed.end is None:
-                is_done = chunks.advance(work, claimed, reached, is_last)
+                is_done = chunks.advance(work, claimed, reached, is_last=is_last)
             if is_done:
                 work.commit("work.commit")
             else:

@@ -9,10 +9,12 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import MetaData, create_engine, insert, text
 
 from retoma.store import migrate, tables
+from retoma.store.session import Session
 from retoma.store.store import Store, normal_url
 from tests.databases import Servers
 
@@ -54,6 +56,27 @@ class SharedDatabases:
             store.dispose()
             self._urls[backend] = url
         return self._urls[backend]
+
+
+class TidyStore(Store):
+    """Closes every session that a test opened on it, whatever became of it."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._sessions: list[Session] = []
+
+    def control(self) -> Session:
+        self._sessions.append(super().control())
+        return self._sessions[-1]
+
+    def work(self) -> Session:
+        self._sessions.append(super().work())
+        return self._sessions[-1]
+
+    def dispose(self) -> None:
+        for session in self._sessions:
+            session.close()
+        super().dispose()
 
 
 def _empty(url: str) -> None:

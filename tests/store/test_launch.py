@@ -8,7 +8,7 @@ from retoma.engine.launch import Launched, launch
 from retoma.model.items import PartitionPlan
 from retoma.model.job import Job, TaskStep
 from retoma.model.parameters import Parameter
-from retoma.store import chunks, runs, tables
+from retoma.store import chunks, progress, runs, tables
 from retoma.store.session import Session
 from retoma.store.store import Store
 from tests.store.scene import at_once, created, history, launch_row, row_of, rows_of, scene
@@ -23,10 +23,10 @@ JOB = Job(
 def test_a_launch_stores_instance_run_steps_and_history(session: Session) -> None:
     run = created(session, ("first", "second"))
     assert (run.state, run.is_live, run.instance_state) == ("CREATED", True, "OPEN")
-    steps = rows_of(session, tables.step)
+    steps = progress.steps_of(session, run.instance_id)
     assert [(s.name, s.position, s.state, s.accepting) for s in steps] == [
-        ("first", 0, "PENDING", 0),
-        ("second", 1, "PENDING", 0),
+        ("first", 0, "PENDING", False),
+        ("second", 1, "PENDING", False),
     ]
     assert history(session, "run") == [(None, "CREATED")]
     assert run.stop_requested is False

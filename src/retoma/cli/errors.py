@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from pathlib import Path
 from typing import Any, TextIO
 
 import click
@@ -68,7 +69,7 @@ def export(run_id: int, url: str, output: str, reason: str | None, as_json: bool
         _write(sys.stdout, rows, as_lines=as_json)
         return 0
     try:
-        with open(output, "w", encoding="utf-8", newline="") as out:
+        with Path(output).open("w", encoding="utf-8", newline="") as out:
             count = _write(out, rows, as_lines=as_json or output.endswith(".jsonl"))
     except OSError as error:
         raise UsageError(

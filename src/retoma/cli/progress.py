@@ -90,7 +90,7 @@ class _Watcher(threading.Thread):
             TimeRemainingColumn(),
         )
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(self._job, total=None, rate="–")
+            task = bar.add_task(self._job, total=None, rate="0")
             while not self._done.wait(0.5):
                 looked = self._try()
                 if looked is not None:

@@ -18,7 +18,7 @@ def stop_on_signal() -> Iterator[threading.Event]:
     """An event that the first signal sets; the second ends the process."""
     stop = threading.Event()
 
-    def handle(number: int, frame: FrameType | None) -> None:
+    def handle(_number: int, _frame: FrameType | None) -> None:
         if stop.is_set():
             raise SystemExit(ExitCode.STOPPED)
         click.echo("retoma: stopping at the next chunk border …", err=True)

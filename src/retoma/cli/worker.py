@@ -20,8 +20,8 @@ def worker(url: str, apps: tuple[str, ...], slots: int, name: str, as_json: bool
 
     With --json each event is one JSON line on standard output.
     """
-    from retoma.cli.telling import Telling
     from retoma.cli.signals import stop_on_signal
+    from retoma.cli.telling import Telling
     from retoma.cluster.supervisor import Supervisor
     from retoma.cluster.timing import timing_from
     from retoma.events import EventBus

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
+from typing import Self
 
 from retoma.cluster.coordinator import Coordinator
 from retoma.cluster.identity import this_node
@@ -31,7 +32,7 @@ class Caretaker:
     _coordinator: Coordinator = field(init=False)
     _sweep: Sweep = field(init=False)
 
-    def __enter__(self) -> Caretaker:
+    def __enter__(self) -> Self:
         store, clock, bus = self.store, self.store.clock, EventBus()
         timing = timing_from(os.environ)
         self._session = store.control()
@@ -39,7 +40,7 @@ class Caretaker:
         self._coordinator = Coordinator(
             store, self.jobs, clock, timing, bus, self._node, 0, self.run_id
         )
-        self._sweep = Sweep(store, clock, timing, bus, lambda node, pid: False)
+        self._sweep = Sweep(store, clock, timing, bus, lambda _node, _pid: False)
         return self
 
     def tick(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -42,6 +43,8 @@ class Death:
     number: int
     pid: int
     cause: str
+    was_idle: bool
+    """It held no claim that it had reported."""
 
 
 @dataclass(slots=True)
@@ -134,17 +137,18 @@ class Children:
             self.hear(0.0)
             del self.alive[number]
             self._close(child)
-            deaths.append(Death(number, child.pid, child.killed_for or _cause(code)))
+            cause = child.killed_for or _cause(code)
+            deaths.append(Death(number, child.pid, cause, was_idle=child.token is None))
         return deaths
 
     def _close(self, child: Child) -> None:
         for pipe in (child.process.stdin, child.process.stdout):
             if pipe is None:
                 continue
-            try:
+            with contextlib.suppress(
+                KeyError, ValueError
+            ):  # it was not registered, or hear() has seen its end
                 self._selector.unregister(pipe)
-            except (KeyError, ValueError):
-                pass  # it was not registered, or hear() has seen its end
             pipe.close()
 
     def claims(self) -> dict[str, float]:

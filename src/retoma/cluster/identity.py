@@ -27,7 +27,7 @@ def boot_id() -> str:
 def pid_namespace() -> str:
     """Names the space in which process ids are unique; empty where the system does not tell."""
     try:
-        return os.readlink("/proc/self/ns/pid")
+        return str(Path("/proc/self/ns/pid").readlink())
     except OSError:
         return ""
 

@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from retoma.clock import SYSTEM_CLOCK, Clock
-from retoma.cluster.children import Children
+from retoma.cluster.children import Children, Death
 from retoma.cluster.coordinator import Coordinator
 from retoma.cluster.identity import this_node
 from retoma.cluster.keeper import Keeper
 from retoma.cluster.sweep import Sweep
 from retoma.cluster.timing import DEFAULT_TIMING, Timing
-from retoma.errors import TransientFailure
+from retoma.errors import NeedsPerson, TransientFailure
 from retoma.events import Event, EventBus
 from retoma.model.job import Job
 from retoma.model.records import NodeIdentity
@@ -31,6 +31,7 @@ _HEAR_SECONDS = 0.05
 _GRACE_SECONDS = 30.0
 _SHORTEST_LIFE_SECONDS = 2.0
 _PATIENCE_SECONDS = 120.0
+_DEATHS_AT_BIRTH = 8
 
 
 @dataclass(slots=True)
@@ -94,7 +95,7 @@ class Supervisor:
         return coordinator.ended.get(self.only_run) if self.only_run is not None else None
 
     def _keeper(self, children: Children, identity: NodeIdentity, node_id: int) -> Keeper:
-        def is_mine(node: int, pid: int) -> bool:
+        def is_mine(_node: int, pid: int) -> bool:
             return any(child.pid == pid for child in list(children.alive.values()))
 
         return Keeper(
@@ -137,10 +138,20 @@ class Supervisor:
             self._require_database(keeper)
             for death in children.reap():
                 keeper.deaths.put(death)
-                self._crashes += 1
+                self._require_life(death)
                 self.bus.publish(Event("slot.died", detail=death.cause))
                 # A slot that dies at birth must not be spawned in a tight loop.
                 self._finished.wait(min(0.05 * 2**self._crashes, _SHORTEST_LIFE_SECONDS))
+
+    def _require_life(self, death: Death) -> None:
+        """Slots that die again and again before they hold a chunk would be spawned for ever."""
+        self._crashes = self._crashes + 1 if death.was_idle else 0
+        if self.only_run is not None and self._crashes >= _DEATHS_AT_BIRTH:
+            raise NeedsPerson(
+                f"{self._crashes} slots in a row died before they took a chunk: {death.cause}",
+                safe="Committed chunks stay; the run stays live and can be taken up.",
+                next_step="look at the errors above, cure the cause, then repeat the same command",
+            )
 
     def _require_database(self, keeper: Keeper) -> None:
         """A worker waits for its database as long as it takes; a foreground run tells its caller."""

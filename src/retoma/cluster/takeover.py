@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from retoma.errors import FailureKind
+from retoma.model.keyspace import halve
 from retoma.model.records import Claim, Owner
 from retoma.store import chunks
 from retoma.store.session import Session
 from retoma.store.store import Store
 
 _TRIES = 5
-_LOSSES_OF_A_CHUNK = 20
+_LOSSES_BEFORE_SPLIT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,13 @@ def running_from(store: Store, session: Session, row: Any) -> Running:
 def end_lost(store: Store, session: Session, chunk: Running, cause: str) -> bool:
     """Take a lost worker's chunk back to PENDING; False: it had ended meanwhile."""
     store.dialect.end_session(session, chunk.claim.session_name, chunk.owner.pid)
-    is_final = chunk.claim.losses + 1 >= _LOSSES_OF_A_CHUNK
+    losses = chunk.claim.losses + 1
+    if losses >= _LOSSES_BEFORE_SPLIT:
+        middle = halve(chunk.claim.start, chunk.claim.end)
+        if middle is not None:
+            return chunks.split(session, chunk.claim, middle, cause, chunk.owner)
+    # What can't be cut further is failed only when the whole cluster has met it often enough.
+    is_final = losses >= _LOSSES_BEFORE_SPLIT and _is_one_item(chunk.claim)
     return chunks.release(
         session,
         chunk.claim,
@@ -63,6 +70,10 @@ def end_lost(store: Store, session: Session, chunk: Running, cause: str) -> bool
         losses=1,
         owner=chunk.owner,
     )
+
+
+def _is_one_item(claim: Claim) -> bool:
+    return claim.size == 1 or claim.end is not None
 
 
 def end_crashed(store: Store, session: Session, chunk: Running, cause: str) -> bool:

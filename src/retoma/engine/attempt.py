@@ -22,6 +22,7 @@ from retoma.store.store import Store, is_database_error
 
 _TRIES_OF_A_CHUNK = 5
 _DELAY_SECONDS = 2.0
+_FENCES_BACK = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,9 @@ class Attempts:
         page = self._read(definition, context, claimed)
         processed = process_page(definition, context, page)
         self.sessions.control.at("chunk.processed")
-        return self._commit(step, definition, context, claimed, page, processed, carefully)
+        return self._commit(
+            step, definition, context, claimed, page, processed, carefully=carefully
+        )
 
     def _context(self, job: Job, step: OpenStep, claimed: Claim) -> StepContext:
         return StepContext(
@@ -96,6 +99,7 @@ class Attempts:
         claimed: Claim,
         page: Page,
         processed: Processed,
+        *,
         carefully: bool,
     ) -> Counts:
         self.sessions.require_belief(claimed)
@@ -111,8 +115,8 @@ class Attempts:
     def _failed(self, claimed: Claim, error: Exception) -> Outcome:
         if isinstance(error, LostClaim):
             return Outcome(FailureKind.LOST_RACE, message=str(error))
-        if isinstance(error, WitnessGone):
-            return Outcome(FailureKind.TRANSIENT, message=str(error))
+        if isinstance(error, (WitnessGone, ZombieRemains)):
+            return Outcome(FailureKind.TRANSIENT, message=_said(error))
         if not is_database_error(error):
             return Outcome(FailureKind.PERMANENT, message=_said(error))
         kind = self.store.kind_of(error)
@@ -122,8 +126,21 @@ class Attempts:
             return Outcome(
                 None, Counts(), "the commit's answer was lost; the chunk row tells it committed"
             )
+        self._end_older_claims(claimed)
         is_blameless = self.store.dialect.is_connection_lost(error)
         return Outcome(kind, message=message, is_blameless=is_blameless)
+
+    def _end_older_claims(self, claimed: Claim) -> None:
+        """What blocks a successor may be a predecessor that woke up: end all lower fences again."""
+        control = self.sessions.control
+        try:
+            for fence in range(max(1, claimed.fence - _FENCES_BACK), claimed.fence):
+                name = self.store.session_name(control, claimed.chunk_id, fence)
+                self.store.dialect.end_session(control, name, None)
+        except Exception as error:
+            if not is_database_error(error) and not isinstance(error, ZombieRemains):
+                raise
+            self.sessions.reopen()
 
     def _did_commit(self, claimed: Claim) -> bool:
         """No unknown state: end our own old session, see it gone, read the chunk row."""

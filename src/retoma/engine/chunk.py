@@ -79,7 +79,7 @@ def finish_chunk(
     if not chunks.finish(work, claimed, witness_id, counts, page.end, versions):
         raise _why_refused(work, claimed, witness_id)
     is_strict = definition.reader.order == "strict"
-    if is_strict and not chunks.advance(work, claimed, page.end, page.is_last):
+    if is_strict and not chunks.advance(work, claimed, page.end, is_last=page.is_last):
         raise LostClaim(f"chunk {claimed.chunk_id}: its partition has moved on")
 
 

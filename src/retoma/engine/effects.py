@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from retoma.errors import FailureKind
-from retoma.model.items import StepContext, Written, Writer
+from retoma.model.items import StepContext, Writer, Written
 from retoma.store.session import Session
 
 Classify = Callable[[BaseException], FailureKind]

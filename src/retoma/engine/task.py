@@ -68,7 +68,7 @@ def as_item_step(step: Step) -> ItemStep:
     return ItemStep(
         name=step.name,
         reader=_Once(),
-        process=lambda item, context: item,
+        process=lambda item, _context: item,
         writer=_Work(step),
         chunk_size=1,
         partitions=1,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from retoma.errors import UsageError
-from retoma.model.items import Reader, StepContext, Transaction, Written, Writer
+from retoma.model.items import Reader, StepContext, Transaction, Writer, Written
 from retoma.model.parameters import Parameter
 
 Process = Callable[[Any, StepContext], Any]

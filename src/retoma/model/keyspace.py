@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 
+def halve(start: object, end: object) -> int | None:
+    """A key that cuts (start, end] in two; None if it holds one key, or its keys are no integers."""
+    if not isinstance(start, int) or not isinstance(end, int) or end - start < 2:
+        return None
+    return (start + end) // 2
+
+
 def split_evenly(low: int, high: int, parts: int) -> list[tuple[int, int]]:
     """At most ``parts`` adjoining ranges (above start, up to end) that cover (low, high] exactly."""
     width = high - low

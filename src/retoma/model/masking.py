@@ -59,15 +59,18 @@ def storable(text: str, longest: int = _LONGEST) -> str:
     return text
 
 
-def _plain(value: Any, personal: bool) -> Any:
+def _plain(value: Any, *, personal: bool) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int) and not personal:
         return value if abs(value) < 10**10 else mask_text(str(value))
     if isinstance(value, Mapping):
-        return {storable(str(k), 100): _plain(v, personal) for k, v in list(value.items())[:100]}
+        return {
+            storable(str(k), 100): _plain(v, personal=personal)
+            for k, v in list(value.items())[:100]
+        }
     if isinstance(value, (list, tuple)):
-        return [_plain(v, personal) for v in value[:100]]
+        return [_plain(v, personal=personal) for v in value[:100]]
     if isinstance(value, (date, datetime)):
         text = value.isoformat()
     elif isinstance(value, bytes):
@@ -81,6 +84,6 @@ def _plain(value: Any, personal: bool) -> Any:
 
 def mask_payload(fields: Mapping[str, Any], personal: Collection[str]) -> str:
     """The fields as JSON text that is safe to store and to show; at most some 60,000 characters."""
-    plain = {name: _plain(value, name in personal) for name, value in fields.items()}
+    plain = {name: _plain(value, personal=name in personal) for name, value in fields.items()}
     text = json.dumps(plain, ensure_ascii=False, allow_nan=False, default=str)
     return storable(text, 60_000)

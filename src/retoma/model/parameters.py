@@ -68,10 +68,11 @@ class Parameter:
 
 def parse_parameters(declared: Sequence[Parameter], given: Mapping[str, Any]) -> dict[str, Value]:
     """All parameters, typed, with defaults; raises one ``UsageError`` that names every mistake."""
-    mistakes = []
     known = {parameter.name for parameter in declared}
-    for name in sorted(set(given) - known):
-        mistakes.append(f"unknown parameter {name!r} (known: {', '.join(sorted(known)) or 'none'})")
+    mistakes = [
+        f"unknown parameter {name!r} (known: {', '.join(sorted(known)) or 'none'})"
+        for name in sorted(set(given) - known)
+    ]
     values: dict[str, Value] = {}
     for parameter in declared:
         if parameter.name in given and given[parameter.name] is not None:

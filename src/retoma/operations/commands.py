@@ -10,8 +10,8 @@ from typing import Any
 
 from retoma.cluster.caretaker import Caretaker
 from retoma.cluster.identity import is_certainly_dead, this_node
-from retoma.cluster.suspicion import Suspicion
 from retoma.cluster.supervisor import Supervisor
+from retoma.cluster.suspicion import Suspicion
 from retoma.cluster.timing import Timing, timing_from
 from retoma.engine.launch import Launched, launch
 from retoma.errors import (
@@ -28,7 +28,7 @@ from retoma.model.status import RunState
 from retoma.release import VERSION
 from retoma.store import migrate, nodes, requests, runs
 from retoma.store.session import Session
-from retoma.store.store import Store
+from retoma.store.store import Store, is_database_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +182,18 @@ class _Watcher(threading.Thread):
 
     def run(self) -> None:
         while not self._cancelled:
-            if self._stop_event.wait(0.2):
-                stop_run(self._store, self._run_id, actor="signal", reason="asked by a signal")
+            if self._stop_event.wait(0.2) and self._is_asked():
                 return
+
+    def _is_asked(self) -> bool:
+        try:
+            stop_run(self._store, self._run_id, actor="signal", reason="asked by a signal")
+        except Exception as error:
+            if not is_database_error(error):
+                raise
+            self._store.clock.sleep(0.5)  # asked again as soon as the database answers
+            return False
+        return True
 
 
 def _stop_when_set(store: Store, run_id: int, stop: threading.Event | None) -> _Watcher | None:

@@ -29,7 +29,7 @@ def _status(session: Session, run_id: int) -> dict[str, Any]:
         raise UsageError(f"there is no run {run_id}", next_step="retoma status lists the runs")
     steps = []
     chunks = {"completed": 0, "running": 0, "pending": 0, "failed": 0}
-    totals = {name: 0 for name in tables.COUNTS}
+    totals = dict.fromkeys(tables.COUNTS, 0)
     expected = 0
     for step in progress.steps_of(session, row.instance_id):
         now = progress.of_step(session, step.step_id)

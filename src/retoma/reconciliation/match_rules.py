@@ -137,7 +137,7 @@ def _zip(left: Sequence[Candidate], right: Sequence[Candidate]) -> list[Pair]:
     """Pair by ordinal: equal end-to-end ids, then none with none, then one that lacks it."""
     lefts, rights = _by_end_to_end(left), _by_end_to_end(right)
     pairs: list[Pair] = []
-    for name in lefts.keys() & rights.keys() - {""}:
+    for name in sorted(lefts.keys() & rights.keys() - {""}):
         pairs += _take(lefts[name], rights[name])
     pairs += _take(lefts.get("", []), rights.get("", []))
     pairs += _take(_named(lefts), rights.get("", []))

@@ -101,6 +101,32 @@ RELEASE = Guarded(
     ),
 )
 
+_HALF = (
+    "INSERT INTO batch_chunk (step_id, partition_id, run_id, state, start_key, end_key, size,"
+    " created_at) SELECT step_id, partition_id, run_id, 'PENDING', {ends}, size, {now}"
+    " FROM batch_chunk WHERE id = :chunk_id AND {guarded}"
+)
+
+SPLIT = Guarded(
+    name="chunk.split",
+    lock_timeout_seconds=3,
+    hold="FROM batch_step WHERE id = :step_id AND state = 'RUNNING'",
+    hold_exclusively=True,
+    guard=(
+        "UPDATE batch_chunk SET state = 'SPLIT', token = NULL, owner_node = NULL,"
+        " owner_slot = NULL, owner_pid = NULL, lease_until = NULL, losses = losses + 1,"
+        " failure_kind = :kind, failure = :failure, finished_at = {now}"
+        " WHERE id = :chunk_id AND fence = :fence AND token = :token AND state = 'RUNNING'"
+        " AND {held}"
+    ),
+    then=(
+        *RELEASE.then,
+        _HALF.replace("{ends}", "start_key, :middle"),
+        _HALF.replace("{ends}", ":middle, end_key"),
+        "UPDATE batch_step SET version = version + 1 WHERE id = :step_id AND {guarded}",
+    ),
+)
+
 _FINISH = (
     "UPDATE batch_chunk SET state = 'COMPLETED', end_key = :end_key, lease_until = NULL,"
     " first_reads = :first_reads, done = :done, already_done = :already_done, filtered = :filtered,"
@@ -246,6 +272,24 @@ def release(
     return session.once(RELEASE, values)
 
 
+def split(session: Session, claimed: Claim, middle: Key, failure: str, owner: Owner) -> bool:
+    """Replace a chunk that was lost again and again by two halves, in one transaction."""
+    values = {
+        "step_id": claimed.step_id,
+        "chunk_id": claimed.chunk_id,
+        "run_id": claimed.run_id,
+        "fence": claimed.fence,
+        "token": claimed.token,
+        "middle": key_text(middle),
+        "outcome": "LOST",
+        "kind": "CRASH",
+        "failure": storable(mask_text(failure)),
+        "node": owner.node_id,
+        "slot": owner.slot,
+    }
+    return session.once(SPLIT, values)
+
+
 def witness(session: Session, claimed: Claim, owner: Owner) -> int:
     """The first row of a work transaction; the guarded finish demands that it is still there."""
     session.at("chunk.witness")
@@ -286,7 +330,7 @@ def finish(
     return session.change("chunk.finish", _FINISH, values) == 1
 
 
-def advance(session: Session, claimed: Claim, end: Key, is_last: bool) -> bool:
+def advance(session: Session, claimed: Claim, end: Key, *, is_last: bool) -> bool:
     """Strict order: move the partition's cursor to the chunk's end, in the same transaction."""
     values = {
         "partition_id": claimed.partition_id,
@@ -301,7 +345,7 @@ def did_commit(session: Session, claimed: Claim) -> bool:
     """After a doubtful commit, its session ended: whether the chunk is COMPLETED with our token."""
     rows = session.fetch(
         "chunk.doubt",
-        "SELECT state, token FROM batch_chunk WHERE id = :id",
+        "SELECT state, token FROM batch_chunk WHERE id = :id" + session.dialect.row_lock,
         {"id": claimed.chunk_id},
     )
     return bool(rows) and tuple(rows[0]) == ("COMPLETED", claimed.token)

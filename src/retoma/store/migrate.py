@@ -45,10 +45,30 @@ def upgrade(store: Store) -> None:
         configuration = _configuration()
         configuration.attributes["connection"] = connection
         command.upgrade(configuration, "head")
-        if connection.execute(select(tables.store_identity.c.id)).first() is None:
-            now = text(store.dialect.now)
-            row = {"id": 1, "name": secrets.token_hex(4)}
-            connection.execute(insert(tables.store_identity).values(**row, created_at=now))
+        _give_name(store, connection)
+        connection.commit()
+        _unlock(connection)
+
+
+def _is_named(connection: Connection) -> bool:
+    return connection.execute(select(tables.store_identity.c.id)).first() is not None
+
+
+def _give_name(store: Store, connection: Connection) -> None:
+    if not _is_named(connection):
+        now = text(store.dialect.now)
+        row = {"id": 1, "name": secrets.token_hex(4)}
+        connection.execute(insert(tables.store_identity).values(**row, created_at=now))
+
+
+def _ensure_name(store: Store) -> None:
+    """Tables that a DBA made from ``offline_sql`` have no name yet: it is random, his text is not."""
+    with store.engine.connect() as connection:
+        if _is_named(connection):
+            return
+    with store.engine.connect().execution_options(retoma_work=True) as connection:
+        _lock(connection)
+        _give_name(store, connection)
         connection.commit()
         _unlock(connection)
 
@@ -69,6 +89,7 @@ def ensure(store: Store) -> None:
     """Create the control tables if there are none; refuse those of another version."""
     version = current_version(store)
     if version == HEAD:
+        _ensure_name(store)
         return
     if version is not None and version > HEAD:
         raise SchemaMismatch(

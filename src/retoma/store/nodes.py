@@ -27,11 +27,7 @@ REGISTER = Guarded(
 
 BEAT = Guarded(
     name="node.beat",
-    guard=(
-        "UPDATE batch_node SET beat_at = {now}, state = CASE WHEN state = 'UNREACHABLE'"
-        " THEN 'ACTIVE' ELSE state END WHERE id = :node AND state IN"
-        " ('ACTIVE', 'UNREACHABLE', 'DRAINING')"
-    ),
+    guard="UPDATE batch_node SET beat_at = {now} WHERE id = :node AND state IN ('ACTIVE', 'DRAINING')",
 )
 
 CHANGE = Guarded(
@@ -62,7 +58,10 @@ def register(session: Session, node: NodeIdentity) -> int:
 
 def beat(session: Session, node_id: int) -> bool:
     """Say that the node lives; False if others have removed it."""
-    return session.once(BEAT, {"node": node_id})
+    if session.once(BEAT, {"node": node_id}):
+        return True
+    is_back = change(session, node_id, "UNREACHABLE", "ACTIVE", f"node {node_id}", "heard again")
+    return is_back and session.once(BEAT, {"node": node_id})
 
 
 def change(session: Session, node_id: int, before: str, after: str, actor: str, cause: str) -> bool:

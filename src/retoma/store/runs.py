@@ -222,6 +222,9 @@ RELAUNCH = Guarded(
         "UPDATE batch_chunk SET state = 'PENDING', tries = 0, losses = 0, retry_at = NULL"
         " WHERE state = 'FAILED' AND step_id IN (SELECT id FROM batch_step"
         " WHERE instance_id = :instance_id AND state IN ('FAILED', 'STOPPED')) AND {guarded}",
+        _EVENT + "SELECT 'partition', id, {then0_id}, state, 'CLAIMED', :actor, :cause, {now}"
+        " FROM batch_partition WHERE state = 'FAILED' AND step_id IN (SELECT id FROM batch_step"
+        " WHERE instance_id = :instance_id AND state IN ('FAILED', 'STOPPED')) AND {guarded}",
         "UPDATE batch_partition SET state = 'CLAIMED' WHERE state = 'FAILED' AND step_id IN"
         " (SELECT id FROM batch_step WHERE instance_id = :instance_id"
         " AND state IN ('FAILED', 'STOPPED')) AND {guarded}",

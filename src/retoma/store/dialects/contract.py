@@ -71,6 +71,7 @@ class Dialect(ABC):
 
     name: str
     now: str
+    row_lock: str = " FOR UPDATE"
 
     @abstractmethod
     def make_engine(self, url: str) -> Engine:

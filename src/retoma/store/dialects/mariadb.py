@@ -52,7 +52,7 @@ class MariaDb(Dialect):
         )
 
         @event.listens_for(engine, "connect")
-        def prepare(connection: Any, record: Any) -> None:
+        def prepare(connection: Any, _record: Any) -> None:
             with connection.cursor() as cursor:
                 cursor.execute(_SESSION)
 

@@ -26,6 +26,7 @@ class Sqlite(Dialect):
 
     name = "sqlite"
     now = "retoma_now()"
+    row_lock = ""
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
@@ -35,7 +36,7 @@ class Sqlite(Dialect):
         clock = self._clock
 
         @event.listens_for(engine, "connect")
-        def prepare(connection: sqlite3.Connection, record: Any) -> None:
+        def prepare(connection: sqlite3.Connection, _record: Any) -> None:
             connection.isolation_level = None  # every statement is its own, unless BEGIN was said
             connection.create_function("retoma_now", 0, lambda: _now(clock))
             connection.create_function("retoma_after", 1, lambda seconds: _after(clock, seconds))
