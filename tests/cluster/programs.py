@@ -48,11 +48,12 @@ class Program:
 
     def family(self) -> Iterator[psutil.Process]:
         """The command itself and all its children that are alive, orphans included."""
-        for process in psutil.process_iter():
+        for pid in psutil.pids():
             with suppress(ProcessLookupError, psutil.NoSuchProcess):
-                is_mine = os.getsid(process.pid) == self.pid
-                if is_mine and process.status() != psutil.STATUS_ZOMBIE:
-                    yield process
+                if os.getsid(pid) == self.pid:
+                    process = psutil.Process(pid)
+                    if process.status() != psutil.STATUS_ZOMBIE:
+                        yield process
 
     def slots(self) -> list[int]:
         """The process ids of the slots that are alive."""

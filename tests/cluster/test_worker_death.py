@@ -11,8 +11,9 @@ from tests.cluster.proof import chunk_of, outcomes, prove
 from tests.cluster.scene import Scene
 
 HELD = 47
-# Both slots of the victim stand in an item that does not end before they are killed.
+# One slot of the victim stands in an item that does not end before it is killed.
 GATES = {"RETOMA_TEST_TROUBLE": f"{HELD}=gate"}
+SLOW_ITEMS = {"RETOMA_TEST_ITEM_SECONDS": "0.04"}
 
 
 def reach(scene: Scene) -> int:
@@ -35,6 +36,7 @@ def kill_supervisor(program: Program) -> float:
 def test_a_killed_supervisors_slots_end_with_it_and_another_worker_goes_on_at_once(
     scene: Scene,
 ) -> None:
+    scene.settings |= SLOW_ITEMS
     scene.submit()
     scene.gate.touch()
     victim = scene.worker(slots=2, **GATES)
@@ -52,6 +54,7 @@ def test_a_killed_supervisors_slots_end_with_it_and_another_worker_goes_on_at_on
 
 
 def test_a_worker_that_dies_on_another_host_is_replaced_after_its_lease(scene: Scene) -> None:
+    scene.settings |= SLOW_ITEMS
     scene.submit()
     scene.gate.touch()
     victim = scene.worker(slots=2, **GATES)
@@ -77,7 +80,7 @@ def test_a_worker_that_dies_on_another_host_is_replaced_after_its_lease(scene: S
 def test_a_worker_that_joins_late_takes_chunks_and_the_run_outlives_its_coordinator(
     scene: Scene,
 ) -> None:
-    scene.settings |= {"RETOMA_TEST_ITEM_SECONDS": "0.03"}
+    scene.settings |= SLOW_ITEMS
     run_id = scene.submit()
     first = scene.worker()
     scene.wait_for_items(10)

@@ -122,7 +122,12 @@ def test_the_report_is_json_and_shows_no_account(path: Path) -> None:
 
 def test_the_report_counts_what_the_file_holds() -> None:
     report = inspect_file(TRANSACTIONS)
-    assert report["lines"] == {"count": 4, "by_kind": {"MOVEMENT": 4, "BALANCE": 0}}
+    assert report["lines"] == {
+        "count": 8,
+        "read": 4,
+        "set_aside": 4,
+        "by_kind": {"MOVEMENT": 4, "BALANCE": 0},
+    }
     assert report["sums"] == {"BRL": "-1234.55", "JPY": "1500", "KWD": "7.000"}
     assert report["exit_code"] == 5
 

@@ -261,6 +261,8 @@ def test_the_input_is_the_day_and_what_was_deferred_before(database_url: str) ->
             (6, DAY, "X"),
             (7, DAY, "X"),
             (8, after, "X"),
+            (9, after, "Y"),
+            (10, DAY, "Y"),  # the day can't know of what comes after it, whatever its number
         ):
             add(connection, ident, day, external_id)
         defer(connection, "2")
@@ -268,7 +270,7 @@ def test_the_input_is_the_day_and_what_was_deferred_before(database_url: str) ->
         defer(connection, "4", job="another")
         defer(connection, "8")
     with engine.connect() as connection:
-        assert read(connection, DAY) == {2: 2, 5: 1, 6: 6, 7: 6}
+        assert read(connection, DAY) == {2: 2, 5: 1, 6: 6, 7: 6, 10: 10}
         assert read(connection, before) == {1: 1, 2: 2, 3: 3, 4: 4}
     post(engine, 2, DAY)
     with engine.connect() as connection:

@@ -56,9 +56,11 @@ def test_another_seed_or_date_gives_another_night() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_thousand_rows_have_every_kind(seed: int) -> None:
-    outcomes = Counter(label[1] for _, label in night_rows(Random(seed), 1_000, 0, DAY))
+    labels = [label[1] for _, label in night_rows(Random(seed), 1_000, 0, DAY)]
+    outcomes = Counter(labels)
     assert set(outcomes) == KINDS
     assert 0.98 < outcomes["POSTED"] / 1_000 < 0.99
+    assert set(labels[::66]) == {"POSTED"}  # so that a duplicate always follows a clean row
 
 
 def test_labels_say_what_the_rows_are() -> None:
@@ -77,6 +79,7 @@ def test_labels_say_what_the_rows_are() -> None:
             assert is_document(document) == (outcome != "INVALID_DOCUMENT")
         if outcome == "POSTED":
             assert plain_minor(amount, currency) == minor
+            assert (minor < 0) == (entry_type == "REFUND")
             assert payload is None or isinstance(json.loads(payload), dict)
 
 

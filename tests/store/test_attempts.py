@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import replace
 
@@ -163,6 +164,35 @@ def test_a_takeover_writes_lost_and_the_old_owner_is_refused(store: Store) -> No
     assert made.finish(again)
     assert not takeover.end_lost(store, made.session, seen, "its lease ran out")
     assert rows_of(made.session, tables.chunk)[0].state == "COMPLETED"
+
+
+def test_a_chunk_lost_three_times_is_split_and_its_halves_adjoin(store: Store) -> None:
+    made = scene(store, store.control())
+    claimed = made.cut(100)
+    assert claimed is not None
+    for losses in (1, 2, 3):
+        version = made.step().version
+        assert takeover.end_lost(store, made.session, seen_running(store, made.session), "lost")
+        first, *halves = rows_of(made.session, tables.chunk)
+        assert (first.losses, first.token) == (losses, None)
+        assert first.state == ("SPLIT" if losses == 3 else "PENDING")
+        if losses < 3:
+            assert made.step().version == version
+            assert made.claim() is not None
+    ranges = sorted((json.loads(c.start_key), json.loads(c.end_key)) for c in halves)
+    assert ranges == [(0, 50), (50, 100)]
+    assert {(c.state, c.fence, c.losses) for c in halves} == {("PENDING", 0, 0)}
+    assert made.step().version == version + 1  # a close that looked before the split is refused
+    assert [a.outcome for a in rows_of(made.session, tables.attempt)] == ["LOST"] * 3
+
+
+def test_only_the_owners_attempt_is_split(store: Store) -> None:
+    made, claimed = claimed_chunk(store)
+    for stale in (replace(claimed, fence=2), replace(claimed, token="0" * 32)):
+        assert not chunks.split(made.session, stale, 0, "lost", OWNER)
+    assert made.finish(claimed)
+    assert not chunks.split(made.session, claimed, 0, "lost", OWNER)
+    assert len(rows_of(made.session, tables.chunk)) == 1
 
 
 def test_a_crashed_slot_counts_as_a_try_and_the_fifth_fails_the_chunk(store: Store) -> None:

@@ -71,10 +71,12 @@ def do_everything(store: Store, session: Session) -> None:
     assert made.give_back(first, to_state="FAILED", outcome="FAILED")
     rest = made.partitions()[0]
     assert chunks.exhaust(session, made.step_id, made.run.run_id, rest, "tester")
-    add_pending(made, 1)
-    claimed = made.claim()
+    add_pending(made, 2)
+    claimed, lost = made.claim(), made.claim()
     assert claimed is not None
+    assert lost is not None
     assert made.finish(claimed)
+    assert chunks.split(session, lost, 0, "lost", OWNER)
     values = {"run_id": made.run.run_id, "token": made.coordination, "lease_seconds": LEASE}
     assert session.once(runs.RENEW_COORDINATION, values)
     assert session.once(runs.PUT_DOWN, values)
@@ -150,6 +152,11 @@ def release(made: Scene) -> tuple[Guarded, dict[str, Any]]:
     return chunks.RELEASE, {**values, "losses": 0, "delay_seconds": 1.0, "node": 1, "slot": 1}
 
 
+def split(made: Scene) -> tuple[Guarded, dict[str, Any]]:
+    _, values = release(made)
+    return chunks.SPLIT, {**values, "step_id": made.step_id, "middle": "1"}
+
+
 def close(made: Scene) -> tuple[Guarded, dict[str, Any]]:
     return runs.CLOSE_STEP, made.close_values(actor=None)
 
@@ -170,7 +177,7 @@ def node(made: Scene) -> tuple[Guarded, dict[str, Any]]:
     return nodes.CHANGE, values
 
 
-@pytest.mark.parametrize("made_ready", [coordinate, cut, release, close, end, relaunch, node])
+@pytest.mark.parametrize("made_ready", [coordinate, cut, release, split, close, end, relaunch, node])
 def test_a_control_transaction_that_fails_half_way_leaves_nothing(
     store: Store, made_ready: Callable[[Scene], tuple[Guarded, dict[str, Any]]]
 ) -> None:

@@ -121,5 +121,3 @@ def _row(ident: str, one: Break, context: StepContext) -> tuple[Any, ...]:
 def _parts(values: list[str]) -> Iterator[list[str]]:
     for base in range(0, len(values), _IDS_A_QUERY):
         yield values[base : base + _IDS_A_QUERY]
-
-

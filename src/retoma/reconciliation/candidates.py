@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, case, distinct, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Row, case, exists, func, or_, select, update
 
 from retoma import StepContext, Transaction
 from retoma.reconciliation.account_names import resolve_account, resolve_currency
@@ -121,7 +121,8 @@ def pages(
 def days(tx: Transaction, context: StepContext) -> list[Any]:
     """The booking dates of the unmatched candidates."""
     statement = (
-        select(distinct(_ENTRY.booking_date))
+        select(_ENTRY.booking_date)
+        .distinct()
         .where(_ENTRY.judged_by == context.instance_id, _ENTRY.state.in_(UNMATCHED))
         .order_by(_ENTRY.booking_date)
     )
@@ -144,7 +145,7 @@ COLUMNS = (
 
 def candidate(row: Row[Any]) -> Candidate:
     """The row of ``COLUMNS`` as the rules see it."""
-    return Candidate(*row)
+    return Candidate(*tuple(row))
 
 
 def _parts(values: Iterable[str]) -> Iterator[list[str]]:

@@ -17,8 +17,8 @@ _SEVERAL = ("--statement", "--transactions")
 def reconcile() -> None:
     """Reconcile bank statements with internal transactions.
 
-    \b
     retoma reconcile inspect statement.ofx
+
     retoma reconcile run --statement a.ofx b.ofx --transactions t.csv --reference-date 2026-11-30
     """
 
@@ -39,6 +39,8 @@ def spread(args: Sequence[str]) -> list[str]:
         if arg == "--":
             return result + list(args[position:])
         if arg.startswith("-") and arg != "-":
+            if name in _SEVERAL and not has_value:
+                raise click.UsageError(f"{name} needs a file.")
             name, separator, _ = arg.partition("=")
             has_value = bool(separator)
         elif name in _SEVERAL:

@@ -25,6 +25,7 @@ def inspect_file(path: Path | str) -> dict[str, object]:
     """Read a whole file and return the report on it, as JSON values.
 
     `exit_code` in it is 0 for a file read, 5 with warnings or bad records, 4 if its proof fails.
+    `lines` counts every record found: those read, by kind, and those that could not be read.
     Money is written as text with its decimals ('-12.34'), by currency. Raises StatementError if
     the file is refused.
     """
@@ -54,7 +55,9 @@ def report_as_json(report: FileReport) -> dict[str, object]:
         "encoding": report.header.encoding,
         "statements": report.statements,
         "lines": {
-            "count": report.movements + report.balances,
+            "count": report.movements + report.balances + report.bad_records,
+            "read": report.movements + report.balances,
+            "set_aside": report.bad_records,
             "by_kind": {"MOVEMENT": report.movements, "BALANCE": report.balances},
         },
         "bad_records": {

@@ -82,7 +82,9 @@ def pair_by_identifier(group: Iterable[Candidate]) -> Pairing:
     for lefts, rights in by_effect.values():
         result.pairs += _zip(lefts, rights)
     taken = {one.id for pair in result.pairs for one in pair}
-    result.linked = _zip([a for a in left if a.id not in taken], [b for b in right if b.id not in taken])
+    result.linked = _zip(
+        [a for a in left if a.id not in taken], [b for b in right if b.id not in taken]
+    )
     taken |= {one.id for pair in result.linked for one in pair}
     if taken:
         result.surplus = [one for one in (*left, *right) if one.id not in taken]
@@ -105,7 +107,9 @@ def pair_by_content(group: Iterable[Candidate]) -> list[Pair]:
             if pairs and pairs[-1][0] is one:
                 by_id[one.fitid].pop(0)
     taken = {one.id for pair in pairs for one in pair}
-    return pairs + _zip([a for a in left if a.id not in taken], [b for b in right if b.id not in taken])
+    return pairs + _zip(
+        [a for a in left if a.id not in taken], [b for b in right if b.id not in taken]
+    )
 
 
 def break_type(left: Candidate, right: Candidate) -> str:

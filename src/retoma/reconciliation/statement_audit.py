@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -104,7 +103,9 @@ class _Tally:
                 _item_error.c.reason.in_(("REFUSED_BY_DATABASE", "FIELD_TOO_LONG")),
             )
         )
-        self._note("missing", "lines neither stored nor set aside", max(told - sighted - left_out, 0))
+        self._note(
+            "missing", "lines neither stored nor set aside", max(told - sighted - left_out, 0)
+        )
         self._note("unexpected", "lines that no file has", max(sighted + left_out - told, 0))
 
     def entries(self) -> None:
@@ -131,13 +132,21 @@ class _Tally:
         signed = case((_ENTRY.side == STATEMENT, _ENTRY.amount_minor), else_=-_ENTRY.amount_minor)
         partner = recon_entry.alias("partner")
         is_partner = or_(
-            and_(_MATCH.statement_entry_id == _ENTRY.id, _MATCH.transaction_entry_id == partner.c.id),
-            and_(_MATCH.transaction_entry_id == _ENTRY.id, _MATCH.statement_entry_id == partner.c.id),
+            and_(
+                _MATCH.statement_entry_id == _ENTRY.id, _MATCH.transaction_entry_id == partner.c.id
+            ),
+            and_(
+                _MATCH.transaction_entry_id == _ENTRY.id, _MATCH.statement_entry_id == partner.c.id
+            ),
         )
         paired = select(
-            case((partner.c.side == STATEMENT, partner.c.amount_minor), else_=-partner.c.amount_minor)
+            case(
+                (partner.c.side == STATEMENT, partner.c.amount_minor), else_=-partner.c.amount_minor
+            )
         ).where(is_partner)
-        explained = case((_in_open_break, -signed), else_=func.coalesce(paired.scalar_subquery(), 0))
+        explained = case(
+            (_in_open_break, -signed), else_=func.coalesce(paired.scalar_subquery(), 0)
+        )
         account = func.coalesce(_ENTRY.match_account, _ENTRY.account).label("account")
         currency = func.coalesce(_ENTRY.match_currency, _ENTRY.currency).label("currency")
         rows = select(account, currency, (signed + explained).label("gap")).where(inputs).subquery()
@@ -175,7 +184,9 @@ class _Tally:
             _LEDGER.transaction_id == _MATCH.transaction_entry_id, _LEDGER.job == self.context.job
         )
         mine = _MATCH.instance_id == self.context.instance_id
-        joined = select(func.count()).select_from(recon_match).join(ledger_entry, posted).where(mine)
+        joined = (
+            select(func.count()).select_from(recon_match).join(ledger_entry, posted).where(mine)
+        )
         self.found = self._count(joined)
         distinct = self._count(
             select(func.count()).select_from(recon_match).where(mine, exists().where(posted))
@@ -215,5 +226,3 @@ class _Tally:
         if count:
             setattr(self, kind, getattr(self, kind) + count)
             self.reasons[reason] += count
-
-

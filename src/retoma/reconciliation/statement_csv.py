@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, Final
 
 import retoma
 from retoma import Store, UsageError
-from retoma.reconciliation.statement_result import breaks, matches
+from retoma.reconciliation.statement_lists import breaks, matches
 
 _AMOUNT: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -32,7 +31,7 @@ _SET_ASIDE: Final = ("item_key", "reason", "field", "message", "state")
 def check_directory(directory: str) -> None:
     """Make the directory; raises ``UsageError`` if that can't be."""
     try:
-        os.makedirs(directory, exist_ok=True)
+        Path(directory).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(
             f"{directory}: the output directory can't be made: {error.strerror}",

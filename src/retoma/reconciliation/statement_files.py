@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -36,7 +35,7 @@ class InputFile:
     @property
     def name(self) -> str:
         """The base name, as it is shown."""
-        return os.path.basename(self.path)
+        return Path(self.path).name
 
 
 def check_inputs(statements: Iterable[str], transactions: Iterable[str]) -> list[InputFile]:
@@ -53,7 +52,7 @@ def check_inputs(statements: Iterable[str], transactions: Iterable[str]) -> list
             header = open_statement(path).report_header
         except StatementError as error:
             raise refused(path, error) from None
-        one = InputFile(side, os.path.abspath(path), header.sha256, header.bytes)
+        one = InputFile(side, str(Path(path).absolute()), header.sha256, header.bytes)
         found.setdefault((side, header.sha256), one)
     return list(found.values())
 
@@ -66,9 +65,7 @@ def refused(path: str | Path, error: StatementError) -> RetomaError:
         if value not in (None, "")
     )
     kind = UsageError if exit_code_of(error) == EXIT_USAGE else RefusedFile
-    return kind(
-        f"{path}{place}: {error.message}", safe="Nothing was stored.", next_step=error.hint
-    )
+    return kind(f"{path}{place}: {error.message}", safe="Nothing was stored.", next_step=error.hint)
 
 
 def parameters_of(files: Iterable[InputFile], reference_date: date | str) -> dict[str, Any]:

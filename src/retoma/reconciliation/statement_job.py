@@ -43,7 +43,7 @@ _LONGEST: Final = {"e2e_id": 100, "fitid": 250, "document_no": 250, "account": 2
 _FILES_DEADLINE_SECONDS: Final = 4 * 3600.0
 
 
-def to_line(item: Sighting, context: StepContext) -> StatementLine | SetAside:
+def to_line(item: Sighting, _: StepContext) -> StatementLine | SetAside:
     """The line of a record; a record that could not be read is set aside, with its place."""
     record = item.record
     place = f"{item.file_name}, line {record.line_no}, byte {record.offset}"

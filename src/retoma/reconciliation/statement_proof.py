@@ -18,6 +18,7 @@ from retoma.reconciliation.statement_files import (
     changed,
     files_of,
     open_pinned,
+    refused,
 )
 from retoma.reconciliation.statement_tables import recon_file
 
@@ -68,7 +69,7 @@ def prove(one: InputFile, context: StepContext) -> tuple[Any, ...]:
         report = read_report(one.path)
     except StatementError as error:
         open_pinned(one)  # says it in full if the file is gone or changed
-        raise RefusedFile(f"{one.path}: {error.message} {error.hint}") from None
+        raise RefusedFile(refused(one.path, error).message) from None
     if report.header.sha256 != one.sha256:
         raise changed(one)
     return _row(one, report, context)

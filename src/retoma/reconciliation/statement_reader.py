@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import select, tuple_
@@ -90,9 +90,7 @@ class StatementReader:
         """Never asked: in strict order the reading itself finds the end."""
         return high
 
-    def read(
-        self, source: Any, context: StepContext, start: Any, end: Any, size: int
-    ) -> Page:
+    def read(self, source: Any, context: StepContext, start: Any, end: Any, size: int) -> Page:
         """The next ``size`` records after ``start``; raises ``RefusedFile``."""
         one = _file_of(context)
         self._verify(one)
@@ -131,7 +129,7 @@ class StatementReader:
 
     def _verify(self, one: InputFile) -> None:
         try:
-            now = os.stat(one.path)
+            now = Path(one.path).stat()
         except OSError as error:
             raise RefusedFile(f"{one.path}: {error.strerror}") from None
         signature = (now.st_size, now.st_mtime_ns, now.st_ino)
@@ -167,4 +165,3 @@ def _read(one: InputFile, start: Mapping[str, Any], size: int) -> Page:
             end = to_key(after, statement_at)
     # At the end of the file the place is all that is left to tell; nothing is read from there.
     return Page(items=items, end={"end": one.bytes}, measure=Measure(len(items)), is_last=True)
-

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
-from types import FrameType
 from typing import Any
 
 import retoma
@@ -75,7 +74,7 @@ def stop_on_signal() -> Iterator[threading.Event]:
     """An event that SIGTERM or Ctrl-C sets; a second signal ends the process."""
     stop = threading.Event()
 
-    def handle(number: int, frame: FrameType | None) -> None:
+    def handle(*_: object) -> None:
         if stop.is_set():
             raise SystemExit(ExitCode.STOPPED)
         sys.stderr.write("retoma: stopping at the next chunk border …\n")

@@ -136,7 +136,9 @@ recon_break = Table(
     Column("break_id", _name(64), nullable=False),
     Column("type", _name(30), nullable=False),
     Column("entry_id", BigInteger, nullable=False),
-    Column("other_entry_id", BigInteger),  # the transaction, if it is linked to the statement's line
+    Column(
+        "other_entry_id", BigInteger
+    ),  # the transaction, if it is linked to the statement's line
     Column("side", _name(12), nullable=False),
     Column("amount_at_risk_minor", BigInteger, nullable=False),
     Column("currency", _name(20), nullable=False),
@@ -176,9 +178,7 @@ def create_statement_tables(engine: Engine) -> None:
             connection.execute(CreateTable(table, if_not_exists=True))
             for index in sorted(table.indexes, key=lambda index: str(index.name)):
                 connection.execute(CreateIndex(index, if_not_exists=True))
-    known = select(posting_template.c.entry_type).where(
-        posting_template.c.entry_type == ENTRY_TYPE
-    )
+    known = select(posting_template.c.entry_type).where(posting_template.c.entry_type == ENTRY_TYPE)
     with engine.connect() as connection:
         if connection.execute(known).first() is not None:
             return

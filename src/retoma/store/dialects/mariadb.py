@@ -134,7 +134,7 @@ class MariaDb(Dialect):
 
     def classify(self, error: BaseException) -> FailureKind:
         original = error.orig if isinstance(error, DBAPIError) else error
-        code = original.args[0] if original is not None and original.args else None
+        code = _code_of(original)
         if code in _DUPLICATE:
             return FailureKind.DUPLICATE
         if code in _DATA or isinstance(original, UnicodeEncodeError):
@@ -143,5 +143,12 @@ class MariaDb(Dialect):
 
     def is_connection_lost(self, error: BaseException) -> bool:
         original = error.orig if isinstance(error, DBAPIError) else error
-        code = original.args[0] if original is not None and original.args else 0
-        return code in (0, 1053, 1927, 2002, 2003, 2006, 2013) or not isinstance(code, int)
+        return (_code_of(original) or 0) in (0, 1053, 1927, 2002, 2003, 2006, 2013)
+
+
+def _code_of(error: BaseException | None) -> int | None:
+    """The server's or driver's number; None if the error is not the driver's."""
+    if not type(error).__module__.startswith("pymysql"):
+        return None
+    code = error.args[0] if error is not None and error.args else None
+    return code if isinstance(code, int) else None
