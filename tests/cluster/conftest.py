@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.scene import Scene
+from tests.databases import Servers
 
 MakeScene = Callable[..., Scene]
 
@@ -43,3 +44,12 @@ def scene(make_scene: MakeScene) -> Scene:
 def make_sqlite_scene(sqlite_url: str, tmp_path: Path) -> Iterator[MakeScene]:
     """The same on SQLite alone."""
     yield from _scenes(sqlite_url, tmp_path)
+
+
+@pytest.fixture(params=["postgres", "mariadb"])
+def make_server_scene(
+    request: pytest.FixtureRequest, servers: Servers, tmp_path: Path
+) -> Iterator[MakeScene]:
+    """The same on each database that has a server."""
+    with servers.database(request.param, tmp_path) as url:
+        yield from _scenes(url, tmp_path)

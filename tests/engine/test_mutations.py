@@ -9,9 +9,10 @@ import pytest
 
 from retoma.errors import FailureKind
 from retoma.store import chunks, tables
+from tests.databases import BACKENDS
 from tests.engine.night import Night
 from tests.engine.small_job import make_job, metadata
-from tests.engine.test_witness import check_swallowed_deadlock, check_swallowed_full_disk
+from tests.engine.test_witness import check_swallowed_deadlock
 from tests.engine.troubles import OtherSession
 from tests.store.shared import SharedDatabases
 
@@ -19,16 +20,12 @@ FENCE = " AND fence = :fence AND token = :token"
 WITNESS = " AND EXISTS (SELECT 1 FROM batch_attempt WHERE id = :witness AND chunk_id = :chunk_id)"
 
 
-@pytest.fixture(params=["sqlite", "mariadb"])
+@pytest.fixture(params=BACKENDS)
 def url(
     request: pytest.FixtureRequest, shared_databases: SharedDatabases, tmp_path: Path
 ) -> Iterator[str]:
     with shared_databases.url(request.param, tmp_path, metadata) as found:
         yield found
-        if request.param == "mariadb":
-            other = OtherSession(found)
-            other.run("DROP TABLE IF EXISTS gate")
-            other.close()
 
 
 def take_out(monkeypatch: pytest.MonkeyPatch, guard: str) -> None:
@@ -69,10 +66,15 @@ def test_without_the_fence_a_late_owner_would_commit(
         check_late_owner_is_refused(url)
 
 
-def test_without_the_witness_a_swallowed_error_would_lose_items(
-    url: str, monkeypatch: pytest.MonkeyPatch
+def test_without_the_witness_a_swallowed_deadlock_would_lose_items(
+    shared_databases: SharedDatabases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     take_out(monkeypatch, WITNESS)
-    check = check_swallowed_deadlock if url.startswith("mariadb") else check_swallowed_full_disk
-    with pytest.raises(AssertionError):
-        check(url)
+    with shared_databases.url("mariadb", tmp_path, metadata) as url:
+        try:
+            with pytest.raises(AssertionError):
+                check_swallowed_deadlock(url)
+        finally:
+            other = OtherSession(url)
+            other.run("DROP TABLE IF EXISTS gate")
+            other.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -46,10 +47,11 @@ parameter_option = click.option(
 
 def open_store(url: str) -> Store:
     """The store behind the URL, with the control tables of this release."""
+    from retoma.faults import point_from
     from retoma.store import migrate
     from retoma.store.store import Store
 
-    store = Store(url)
+    store = Store(url, point=point_from(os.environ))
     migrate.ensure(store)
     return store
 

@@ -13,7 +13,7 @@ from retoma.model.parameters import from_json
 from retoma.model.records import Claim, OpenStep, Owner, UncutPartition
 from retoma.store import chunks, progress
 from retoma.store.session import Session
-from retoma.store.store import Store
+from retoma.store.store import Store, is_database_error
 
 
 @dataclass(slots=True)
@@ -77,7 +77,7 @@ class Finder:
                 session, context, partition.cut_to, partition.high, size
             )
         except Exception as error:
-            if self.store.kind_of(error) is not FailureKind.PERMANENT:
+            if is_database_error(error) and self.store.kind_of(error) is FailureKind.TRANSIENT:
                 raise
             # The reader is broken for good. The attempt at the chunk will meet the same error and
             # put it on the record; raised here it would only be met again and again.

@@ -14,6 +14,7 @@ from retoma.reconciliation.statement_reader import stored_files
 from retoma.reconciliation.statement_tables import (
     STATEMENT,
     TRANSACTIONS,
+    recon_break,
     recon_entry,
     recon_line,
 )
@@ -67,8 +68,10 @@ def mark(tx: Transaction, context: StepContext) -> None:
     accounts = _name_accounts(tx, context, bearings)
     for part in _parts(accounts):
         account = func.coalesce(_ENTRY.match_account, _ENTRY.account)
-        is_carried = _ENTRY.state.in_(("BREAK", "LINKED")) & account.in_(part)
-        tx.change("match.carry", claim.where(_ENTRY.kind == "MOVEMENT", is_carried))
+        for column in (recon_break.c.entry_id, recon_break.c.other_entry_id):
+            broken = select(column).where(recon_break.c.state == "OPEN", column.is_not(None))
+            is_carried = _ENTRY.id.in_(broken) & account.in_(part)
+            tx.change("match.carry", claim.where(is_open, is_carried))
 
 
 def _name_accounts(

@@ -109,7 +109,6 @@ recon_entry = Table(
     Index("ix_recon_entry_e2e", "judged_by", "e2e_id"),
     Index("ix_recon_entry_fitid", "judged_by", "fitid"),
     Index("ix_recon_entry_content", "judged_by", "booking_date", "amount_minor"),
-    Index("ix_recon_entry_state", "state", "kind"),
 )
 
 recon_match = Table(
@@ -149,6 +148,7 @@ recon_break = Table(
     Index("ux_recon_break_id", "break_id", unique=True),
     Index("ix_recon_break_entry", "entry_id"),
     Index("ix_recon_break_other", "other_entry_id"),
+    Index("ix_recon_break_state", "state", "id"),
 )
 
 recon_break_sighting = Table(

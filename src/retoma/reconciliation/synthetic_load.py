@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import Connection, Engine, Table, select, text
 from sqlalchemy.schema import CreateIndex, DropIndex
@@ -21,7 +21,7 @@ class Loader:
 
     def __init__(self, connection: Connection, tables: Iterable[Table]) -> None:
         self._connection = connection
-        self._driver: Any = connection.connection.driver_connection
+        self._driver = cast(Any, connection.connection.driver_connection)
         self._fresh: list[Table] = []
         if connection.dialect.name == "sqlite" and not self._driver.in_transaction:
             connection.exec_driver_sql("BEGIN IMMEDIATE")  # a driver in autocommit mode opens none

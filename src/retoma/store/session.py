@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Executable, RootTransaction, text
 
 from retoma.clock import SYSTEM_CLOCK, Clock
+from retoma.errors import WitnessGone
 from retoma.faults import Point, no_point
 from retoma.store.dialects.contract import Dialect, Guarded
 
@@ -45,7 +46,16 @@ class Session:
         """Wait between two statements; never inside a transaction."""
         self._clock.sleep(seconds)
 
+    def _require_transaction(self) -> None:
+        """Raise ``WitnessGone`` if the database has ended the work transaction by itself.
+
+        The next statement would stand alone and stay, though the chunk is rolled back.
+        """
+        if self._transaction is not None and self.dialect.has_rolled_back(self):
+            raise WitnessGone("the database rolled the work transaction back by itself")
+
     def _execute(self, name: str, statement: Executable | str, parameters: Any) -> Any:
+        self._require_transaction()
         self._point(name)
         if isinstance(statement, str):
             statement = text(self.dialect.render(statement, {}))
@@ -71,6 +81,7 @@ class Session:
 
     def insert(self, table: Any, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Insert rows in bulk within the open transaction."""
+        self._require_transaction()
         if rows:
             self.dialect.insert_rows(self, table, tuple(columns), list(rows))
 
@@ -81,6 +92,7 @@ class Session:
 
     def savepoint(self, name: str) -> None:
         """SAVEPOINT within the open transaction."""
+        self._require_transaction()
         self._point("savepoint")
         self.connection.exec_driver_sql(f"SAVEPOINT {name}")
 

@@ -107,6 +107,10 @@ class Dialect(ABC):
     def classify(self, error: BaseException) -> FailureKind:
         """The kind of a driver's error (INVALID_ITEM for classes 22 and 23, DUPLICATE for a key)."""
 
+    def has_rolled_back(self, session: Statements) -> bool:
+        """Whether the driver knows that the open transaction has ended without having been told."""
+        return False
+
     def is_connection_lost(self, error: BaseException) -> bool:
         """Whether the connection broke: what the server did last is open, and nobody is to blame."""
         return False

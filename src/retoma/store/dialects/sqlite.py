@@ -124,6 +124,10 @@ class Sqlite(Dialect):
         assert driver is not None
         driver.executemany(f"INSERT INTO {target} ({names}) VALUES ({marks})", rows)
 
+    def has_rolled_back(self, session: Statements) -> bool:
+        driver = session.connection.connection.driver_connection
+        return driver is not None and not driver.in_transaction
+
     def classify(self, error: BaseException) -> FailureKind:
         original = error.orig if isinstance(error, DBAPIError) else error
         name = getattr(original, "sqlite_errorname", "")
