@@ -45,10 +45,10 @@ class Workers:
 
     def start(self) -> None:
         for _ in range(2):
-            log = (self._folder / f"worker-{len(self.running)}.log").open("ab")
-            process = subprocess.Popen(
-                self._command, env=self._environment, stderr=log, start_new_session=True
-            )
+            with (self._folder / f"worker-{len(self.running)}.log").open("ab") as log:
+                process = subprocess.Popen(
+                    self._command, env=self._environment, stderr=log, start_new_session=True
+                )
             self.running.append(process)
 
     def look(self) -> None:

@@ -73,21 +73,24 @@ def effects_of(scene: Scene, chunk: int) -> int:
 def test_a_frozen_worker_is_overtaken_and_its_late_commit_refused(
     make_scene: MakeScene, point: str, scale: float
 ) -> None:
-    scene = make_scene(scale=scale)
+    scene = make_scene(scale=scale, settings={"RETOMA_TEST_ITEM_SECONDS": "0.03"})
     scene.submit()
-    frozen, _, chunk = freeze_at(scene, point, scene.worker)
+    other = scene.worker()
+    until("the other one works", scene.seen)
+    frozen, slot, chunk = freeze_at(scene, point, scene.worker)
     frozen.signal_all(signal.SIGSTOP)
     frozen_at = time.monotonic()
-    other = scene.worker()
     until("done elsewhere", lambda: completed(scene, chunk), scene.takeover_seconds + 2)
     scene.wait_for_end()
     if scale == FULL:
         time.sleep(max(0.0, frozen_at + 60 - time.monotonic()))
     before = effects_of(scene, chunk)
+    calls = [pid for _, pid in scene.seen()].count(slot)
     thaw(frozen)
-    time.sleep(2.0)
+    time.sleep(1.0)
     assert effects_of(scene, chunk) == before
     assert outcomes(scene, chunk) == ["LOST(CRASH)", "COMPLETED"]
+    assert [pid for _, pid in scene.seen()].count(slot) == calls, "a call without a right to it"
     assert scene.repeated() == {chunk: 1}
     prove(scene)
     for program in (frozen, other):  # both are healthy and leave when asked
@@ -113,7 +116,8 @@ def test_a_frozen_slot_is_ended_at_its_attempts_deadline(
         os.kill(slot, signal.SIGCONT)
         pytest.fail("the frozen slot was left alive")
     assert outcomes(scene, chunk) == ["FAILED(CRASH)", "COMPLETED"]
-    assert scene.repeated() == {chunk: 1}
+    if scene.backend != "sqlite":  # with one writer, who waits for the frozen one is late as well
+        assert scene.repeated() == {chunk: 1}
     prove(scene)
 
 
@@ -132,8 +136,9 @@ def test_a_slot_frozen_before_its_commit_is_overtaken_while_its_sibling_works(
     assert run.code() == 5, run.said()
     assert outcomes(scene, chunk)[-1] == "COMPLETED"
     assert "LOST(CRASH)" in outcomes(scene, chunk)
-    assert scene.repeated() == {chunk: 1}, "a healthy sibling paid for the frozen one"
     prove(scene)
+    healthy = scene.ranges().keys() - {chunk}
+    assert {c for c in healthy if outcomes(scene, c) != ["COMPLETED"]} == set()
 
 
 @pytest.mark.parametrize(
@@ -143,25 +148,20 @@ def test_a_slot_frozen_before_its_commit_is_overtaken_while_its_sibling_works(
 def test_a_frozen_supervisor_loses_its_work_and_rejoins(
     make_scene: MakeScene, point: str, scale: float
 ) -> None:
-    scene = make_scene(scale=scale, items=400, settings={"RETOMA_TEST_ITEM_SECONDS": "0.05"})
+    scene = make_scene(scale=scale, items=300, settings={"RETOMA_TEST_ITEM_SECONDS": "0.05"})
     scene.submit()
     frozen, slot, chunk = freeze_at(scene, point, scene.worker)
     os.kill(frozen.pid, signal.SIGSTOP)
     os.kill(slot, signal.SIGCONT)  # its slot goes on alone, as long as it may believe
+    until("its chunk is committed", lambda: completed(scene, chunk))
+    time.sleep((20 - 3) * scene.scale + 10 * 0.05)  # past the belief, and the chunk in hand
+    calls = [pid for _, pid in scene.seen()].count(slot)
     other = scene.worker(slots=2)
-    until("its chunk is committed", lambda: completed(scene, chunk), scene.takeover_seconds)
-    until(
-        "its slot stops when its belief ends",
-        lambda: not scene.rows(
-            "SELECT 1 FROM batch_chunk WHERE state = 'RUNNING' AND owner_pid = :pid", pid=slot
-        ),
-        scene.takeover_seconds + 2,
-    )
-    calls = sum(1 for _, pid in scene.seen() if pid == slot)
-    time.sleep(1.0)
-    assert calls == sum(1 for _, pid in scene.seen() if pid == slot), "it works without a supervisor"
+    until("the other one works", lambda: {p for _, p in scene.seen()} - {slot}, scene.takeover_seconds)
+    assert [pid for _, pid in scene.seen()].count(slot) == calls, "it works without a supervisor"
     thaw(frozen)
     scene.wait_for_end()
+    assert [pid for _, pid in scene.seen()].count(slot) > calls, "it never came back"
     assert sum(scene.repeated().values()) <= 1
     prove(scene)
     for program in (frozen, other):

@@ -51,6 +51,7 @@ class Night:
         self.store = Store(url, point=point, clock=self.clock)
         self.owner = Owner(node_id=1, slot=slot, pid=0)
         self.belief_seconds = 60.0
+        self.policy = RetryPolicy(first_seconds=0.001)
         self.sessions = SlotSessions(self.store, self.clock, self._believe_until)
         self.run_id = 0
         self._token = ""
@@ -96,8 +97,7 @@ class Night:
 
     def attempt(self, step: OpenStep, claimed: Claim) -> Outcome:
         """One attempt at a claimed chunk."""
-        policy = RetryPolicy(first_seconds=0.001)
-        attempts = Attempts(self.store, self.sessions, self.owner, random.Random(1), policy)
+        attempts = Attempts(self.store, self.sessions, self.owner, random.Random(1), self.policy)
         return attempts.run(self.job, step, claimed)
 
     def work_one(self) -> Outcome | None:

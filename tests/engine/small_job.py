@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -61,31 +61,31 @@ READER = TableReader(
 
 def process(item: Any, context: StepContext) -> Any:
     """What the row's verdict says."""
-    row = [f"key {item.id}", f"digest {item.amount}", item.amount, "note"]
-    match item.verdict:
-        case "filter":
-            return None
-        case "aside":
-            return SetAside("ASKED", f"item {item.id} of CPF 529.982.247-25", "verdict")
-        case "defer":
-            return NotReady("LATER", "not yet")
-        case "raise":
-            raise InvalidItem("RAISED", "no good", "amount")
-        case "raise defer":
-            raise ItemNotReady("RAISED_LATER", "not yet")
-        case "boom":
-            raise ValueError(f"boom at {item.id}, CPF 529.982.247-25")
-        case "null":
-            row[3] = None
-        case "check":
-            row[2] = 1_000_000
-        case "surrogate":
-            row[3] = "a\ud800"
-        case "same key":
-            row[0] = "key 1"
-        case "same":
-            row = ["key 1", "digest 10", 10, "note"]
-    return tuple(row)
+    if item.verdict in _LEFT_OUT:
+        return _LEFT_OUT[item.verdict](item)
+    key, digest, amount, note = f"key {item.id}", f"digest {item.amount}", item.amount, "note"
+    rows = {
+        "null": (key, digest, amount, None),
+        "check": (key, digest, 1_000_000, note),
+        "surrogate": (key, digest, amount, "a\ud800"),
+        "same key": ("key 1", digest, amount, note),
+        "same": ("key 1", "digest 10", 10, note),
+    }
+    return rows.get(item.verdict, (key, digest, amount, note))
+
+
+def _raise(error: Exception) -> Any:
+    raise error
+
+
+_LEFT_OUT: dict[str, Callable[[Any], Any]] = {
+    "filter": lambda item: None,
+    "aside": lambda item: SetAside("ASKED", f"item {item.id} of CPF 529.982.247-25", "verdict"),
+    "defer": lambda item: NotReady("LATER", "not yet"),
+    "raise": lambda item: _raise(InvalidItem("RAISED", "no good", "amount")),
+    "raise defer": lambda item: _raise(ItemNotReady("RAISED_LATER", "not yet")),
+    "boom": lambda item: _raise(ValueError(f"boom at {item.id}, CPF 529.982.247-25")),
+}
 
 
 @dataclass

@@ -79,9 +79,7 @@ def test_a_stop_does_not_wait_for_a_chunk_that_waits_for_its_retry(night: Nights
     found = here.find()
     assert found is not None
     here.take_over_all()
-    here.session.change(
-        "t", "UPDATE batch_chunk SET retry_at = {delay}", {"delay_seconds": 600}
-    )
+    here.session.change("t", "UPDATE batch_chunk SET retry_at = {delay}", {"delay_seconds": 600})
     ask(here)
     assert here.advance() is None
     assert here.advance() is RunState.STOPPED

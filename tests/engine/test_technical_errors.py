@@ -95,6 +95,7 @@ def test_a_chunk_that_meets_trouble_again_and_again_fails_after_five_attempts(
     night: Nights,
 ) -> None:
     here = night(make_job(writer=Hooked(before=interrupt)))
+    here.policy = RetryPolicy(tries=2, first_seconds=0.001)
     here.seed(["post"] * 2)
     assert here.whole() is RunState.FAILED
     assert here.attempts() == [(fence, "FAILED") for fence in range(1, 6)]

@@ -18,9 +18,7 @@ def test_eight_threads_claim_each_waiting_chunk_exactly_once(store_url: str, sto
 
     def act(own_store: Store, own: Session) -> list[Claim]:
         mine = []
-        while claimed := chunks.claim(
-            own_store, own, made.step_id, made.run.run_id, OWNER, LEASE
-        ):
+        while claimed := chunks.claim(own_store, own, made.step_id, made.run.run_id, OWNER, LEASE):
             mine.append(claimed)
         return mine
 
@@ -76,9 +74,7 @@ def test_a_chunk_that_waits_for_its_retry_is_not_claimed_before(store: Store) ->
     assert claimed is not None
     assert made.give_back(claimed, delay_seconds=60.0, tries=1)
     assert made.claim() is None
-    made.session.change(
-        "t", "UPDATE batch_chunk SET retry_at = {delay}", {"delay_seconds": -1}
-    )
+    made.session.change("t", "UPDATE batch_chunk SET retry_at = {delay}", {"delay_seconds": -1})
     again = made.claim()
     assert again is not None
     assert (again.tries, again.fence) == (1, 2)

@@ -177,7 +177,9 @@ def node(made: Scene) -> tuple[Guarded, dict[str, Any]]:
     return nodes.CHANGE, values
 
 
-@pytest.mark.parametrize("made_ready", [coordinate, cut, release, split, close, end, relaunch, node])
+@pytest.mark.parametrize(
+    "made_ready", [coordinate, cut, release, split, close, end, relaunch, node]
+)
 def test_a_control_transaction_that_fails_half_way_leaves_nothing(
     store: Store, made_ready: Callable[[Scene], tuple[Guarded, dict[str, Any]]]
 ) -> None:

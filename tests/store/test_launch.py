@@ -122,8 +122,6 @@ def test_a_relaunch_is_refused_while_a_run_is_live_and_after_completion(store: S
     assert not runs.relaunch(session, again)
     assert made.close()
     assert not runs.relaunch(session, again)
-    session.change(
-        "t", update(tables.instance).values(state="ABANDONED")
-    )
+    session.change("t", update(tables.instance).values(state="ABANDONED"))
     assert not runs.relaunch(session, again)
     assert len(rows_of(session, tables.run)) == 1

@@ -146,8 +146,7 @@ def test_processes_that_create_the_tables_at_once_all_succeed(database_url: str)
     command = [sys.executable, "-c", CREATOR, database_url]
     pipe = subprocess.PIPE
     started = [
-        subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-        for _ in range(3)
+        subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(3)
     ]
     for process in started:
         assert process.stdout is not None

@@ -22,6 +22,8 @@ _CNPJ = re.compile(
 )
 _CARD = re.compile(r"(?<![0-9A-Za-z])(?:\d[ -]?){12,18}\d(?![0-9A-Za-z])")
 _LONGEST = 2_000
+_WINDOW = 16 * _LONGEST
+"""No more of a text is scanned: what is kept of it lies well within, however much masking shrinks."""
 
 
 def mask(value: str) -> str:
@@ -66,7 +68,7 @@ def _plain(value: Any, *, personal: bool) -> Any:
         return value if abs(value) < 10**10 else mask_text(str(value))
     if isinstance(value, Mapping):
         return {
-            storable(str(k), 100): _plain(v, personal=personal)
+            storable(mask_text(str(k)), 100): _plain(v, personal=personal)
             for k, v in list(value.items())[:100]
         }
     if isinstance(value, (list, tuple)):
@@ -74,12 +76,19 @@ def _plain(value: Any, *, personal: bool) -> Any:
     if isinstance(value, (date, datetime)):
         text = value.isoformat()
     elif isinstance(value, bytes):
-        text = value[:_LONGEST].decode("utf-8", "backslashreplace")
+        text = value[: 4 * _WINDOW].decode("utf-8", "backslashreplace")
     else:
         text = str(value) if isinstance(value, (str, int, Decimal, float)) else repr(value)
-    return (
-        mask(text) if personal else storable(mask_text(text))
-    )  # mask first: a cut could bare a number
+    return mask(text) if personal else _scanned(text)
+
+
+def _scanned(text: str) -> str:
+    """Masked first, cut then: a cut could bare a number."""
+    if len(text) <= _WINDOW:
+        return storable(mask_text(text))
+    digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+    shown = storable(mask_text(text[:_WINDOW]), _WINDOW)[:_LONGEST]
+    return f"{shown}… [{len(text)} characters, sha256 {digest}]"
 
 
 def mask_payload(fields: Mapping[str, Any], personal: Collection[str]) -> str:

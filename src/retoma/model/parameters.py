@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -14,6 +15,7 @@ from retoma.model.items import Value
 
 _KINDS: tuple[type, ...] = (date, int, bool, str)
 _MAXIMUM_CHARACTERS = 20_000
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,18 +32,19 @@ class Parameter:
         """The typed value of what a person or a caller gave; raises ``UsageError``."""
         if self.kind is date:
             return self._parse_date(raw)
+        shown = str(raw)[:40]
         if self.kind is bool:
             if str(raw).lower() in ("true", "1", "yes"):
                 return True
             if str(raw).lower() in ("false", "0", "no"):
                 return False
-            raise UsageError(f"parameter {self.name!r} must be true or false, not {raw!r}")
+            raise UsageError(f"parameter {self.name!r} must be true or false, not {shown!r}")
         if self.kind is int:
             try:
                 return int(str(raw))
             except ValueError:
                 raise UsageError(
-                    f"parameter {self.name!r} must be a whole number, not {raw!r}"
+                    f"parameter {self.name!r} must be a whole number, not {shown!r}"
                 ) from None
         text = str(raw)
         if "\0" in text or (self.identifying and not text.isprintable()):
@@ -57,7 +60,7 @@ class Parameter:
             return date(raw.year, raw.month, raw.day)
         text = str(raw)
         try:
-            if len(text) != len("2026-11-30"):
+            if not _DATE.fullmatch(text):  # fromisoformat alone takes week dates such as 2026-W48-1
                 raise ValueError
             return date.fromisoformat(text)
         except ValueError:

@@ -139,6 +139,41 @@ TRANSITIONS: dict[type[StrEnum], dict[StrEnum, frozenset[StrEnum]]] = {
         ChunkState.SPLIT: frozenset(),
         ChunkState.SKIPPED: frozenset(),
     },
+    ItemErrorState: {
+        ItemErrorState.SET_ASIDE: frozenset(
+            {
+                ItemErrorState.DEAD,
+                ItemErrorState.IN_REVIEW,
+                ItemErrorState.RESOLVED,
+                ItemErrorState.IGNORED,
+            }
+        ),
+        ItemErrorState.NOT_READY: frozenset(
+            {
+                ItemErrorState.DEAD,
+                ItemErrorState.IN_REVIEW,
+                ItemErrorState.RESOLVED,
+                ItemErrorState.IGNORED,
+            }
+        ),
+        ItemErrorState.DEAD: frozenset(
+            {ItemErrorState.IN_REVIEW, ItemErrorState.RESOLVED, ItemErrorState.IGNORED}
+        ),
+        ItemErrorState.IN_REVIEW: frozenset(
+            {ItemErrorState.DEAD, ItemErrorState.RESOLVED, ItemErrorState.IGNORED}
+        ),
+        ItemErrorState.RESOLVED: frozenset(),
+        ItemErrorState.IGNORED: frozenset(),
+    },
+    NodeState: {
+        NodeState.ACTIVE: frozenset(
+            {NodeState.UNREACHABLE, NodeState.DRAINING, NodeState.LEFT, NodeState.REMOVED}
+        ),
+        NodeState.UNREACHABLE: frozenset({NodeState.ACTIVE, NodeState.LEFT, NodeState.REMOVED}),
+        NodeState.DRAINING: frozenset({NodeState.UNREACHABLE, NodeState.LEFT, NodeState.REMOVED}),
+        NodeState.REMOVED: frozenset(),  # heard again, it registers as a new incarnation
+        NodeState.LEFT: frozenset(),
+    },
 }
 
 

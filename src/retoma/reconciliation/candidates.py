@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, case, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Row, Update, case, exists, func, null, or_, select, update
 
 from retoma import StepContext, Transaction
 from retoma.reconciliation.account_names import resolve_account, resolve_currency
@@ -20,10 +20,9 @@ from retoma.reconciliation.statement_tables import (
 )
 
 PAGE = 5_000
-_VALUES_A_QUERY = 1_000
+_VALUES_A_QUERY = 200
 _ENTRY = recon_entry.c
 UNMATCHED = ("OPEN", "BREAK")
-Bearing = tuple[str, str, str]
 
 
 def is_input(file_ids: Sequence[int]) -> ColumnElement[bool]:
@@ -48,59 +47,69 @@ def seen_in(files: dict[tuple[str, str], Any]) -> ColumnElement[bool]:
 
 
 def mark(tx: Transaction, context: StepContext) -> None:
-    """Mark this run's unmatched entries, and the open breaks of the same accounts carried forward."""
-    seen = seen_in(stored_files(tx, context))
-    bearings = [
-        tuple(row)
-        for row in tx.fetch(
-            "match.bearings",
-            select(_ENTRY.side, _ENTRY.account, _ENTRY.currency)
-            .where(_ENTRY.kind == "MOVEMENT", seen)
-            .distinct(),
-        )
-    ]
-    claim = update(recon_entry).values(
-        judged_by=context.instance_id,
-        state=case((_ENTRY.state == "LINKED", "BREAK"), else_=_ENTRY.state),
+    """Mark this run's unmatched entries, and the open breaks of the same accounts carried forward.
+
+    What their accounts and unnamed currencies stand for is written in the same breath.
+    """
+    files = stored_files(tx, context)
+    bearings = _bearings(tx, files)
+    meanings = _meanings(bearings)
+    for side in (STATEMENT, TRANSACTIONS):
+        ids = [row.id for key, row in files.items() if key[0] == side]
+        others = {code for other, _, code in bearings if other != side}
+        for part in _parts({account for one, account, _ in bearings if one == side}):
+            claim = _claim(
+                context,
+                match_account=_stands_for(
+                    _ENTRY.account, {name: meanings[side, name] for name in part}
+                ),
+                match_currency=_stands_for(_ENTRY.currency, {"": resolve_currency(others)}),
+            )
+            mine = (_ENTRY.side == side, _ENTRY.account.in_(part), is_input(ids))
+            tx.change("match.mark", claim.where(_is_open, *mine))
+    _carry(tx, context, {meant or name for (_, name), meant in meanings.items() if meant or name})
+
+
+_is_open = (_ENTRY.kind == "MOVEMENT") & _ENTRY.state.in_(("OPEN", "BREAK", "LINKED"))
+
+
+def _claim(context: StepContext, **values: Any) -> Update:
+    state = case((_ENTRY.state == "LINKED", "BREAK"), else_=_ENTRY.state)
+    return update(recon_entry).values(judged_by=context.instance_id, state=state, **values)
+
+
+def _stands_for(column: ColumnElement[Any], meanings: dict[str, str | None]) -> Any:
+    """What a name means, if that is another name; else nothing is written."""
+    others = {name: meant for name, meant in meanings.items() if meant not in (None, name)}
+    return case(others, value=column) if others else null()
+
+
+def _bearings(tx: Transaction, files: dict[tuple[str, str], Any]) -> list[tuple[str, str, str]]:
+    """Side, account and currency of everything in the files, matched or not."""
+    statement = (
+        select(_ENTRY.side, _ENTRY.account, _ENTRY.currency)
+        .where(_ENTRY.kind == "MOVEMENT", seen_in(files))
+        .distinct()
     )
-    is_open = (_ENTRY.kind == "MOVEMENT") & _ENTRY.state.in_(("OPEN", "BREAK", "LINKED"))
-    tx.change("match.mark", claim.where(is_open, seen))
-    accounts = _name_accounts(tx, context, bearings)
+    return [(row[0], row[1], row[2]) for row in tx.fetch("match.bearings", statement)]
+
+
+def _meanings(bearings: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str], str | None]:
+    """The statement's account that each account of a side stands for; None if it can't be told."""
+    statements = {account for side, account, _ in bearings if side == STATEMENT}
+    found: dict[tuple[str, str], str | None] = {(STATEMENT, name): name for name in statements}
+    for account in {account for side, account, _ in bearings if side == TRANSACTIONS}:
+        found[TRANSACTIONS, account] = resolve_account(account, statements)
+    return found
+
+
+def _carry(tx: Transaction, context: StepContext, accounts: set[str]) -> None:
+    account = func.coalesce(_ENTRY.match_account, _ENTRY.account)
     for part in _parts(accounts):
-        account = func.coalesce(_ENTRY.match_account, _ENTRY.account)
         for column in (recon_break.c.entry_id, recon_break.c.other_entry_id):
             broken = select(column).where(recon_break.c.state == "OPEN", column.is_not(None))
-            is_carried = _ENTRY.id.in_(broken) & account.in_(part)
-            tx.change("match.carry", claim.where(is_open, is_carried))
-
-
-def _name_accounts(
-    tx: Transaction, context: StepContext, bearings: Sequence[tuple[Any, ...]]
-) -> set[str]:
-    """Write what the transactions' accounts and unnamed currencies stand for; all accounts named."""
-    statements = {account for side, account, _ in bearings if side == STATEMENT}
-    accounts = {account for account in statements if account}
-    judged = _ENTRY.judged_by == context.instance_id
-    for account in sorted({account for side, account, _ in bearings if side == TRANSACTIONS}):
-        meant = resolve_account(account, statements)
-        accounts |= {name for name in (meant, account if meant is None else "") if name}
-        if meant is not None and meant != account:
-            tx.change(
-                "match.account",
-                update(recon_entry)
-                .values(match_account=meant)
-                .where(judged, _ENTRY.side == TRANSACTIONS, _ENTRY.account == account),
-            )
-    for side in (STATEMENT, TRANSACTIONS):
-        currency = resolve_currency({code for other, _, code in bearings if other != side})
-        if currency is not None:
-            tx.change(
-                "match.currency",
-                update(recon_entry)
-                .values(match_currency=currency)
-                .where(judged, _ENTRY.side == side, _ENTRY.currency == ""),
-            )
-    return accounts
+            is_carried = (_ENTRY.id.in_(broken), account.in_(part))
+            tx.change("match.carry", _claim(context).where(_is_open, *is_carried))
 
 
 def pages(

@@ -6,7 +6,9 @@ import json
 from typing import Any
 
 from sqlalchemy import insert, text
+from sqlalchemy.exc import DBAPIError
 
+from retoma.errors import FailureKind, LostClaim
 from retoma.model.items import Key
 from retoma.model.masking import mask_text, storable
 from retoma.model.records import Claim, Counts, Owner, UncutPartition
@@ -291,7 +293,10 @@ def split(session: Session, claimed: Claim, middle: Key, failure: str, owner: Ow
 
 
 def witness(session: Session, claimed: Claim, owner: Owner) -> int:
-    """The first row of a work transaction; the guarded finish demands that it is still there."""
+    """The first row of a work transaction; the guarded finish demands that it is still there.
+
+    Raises ``LostClaim`` if whoever ended the attempt has written its history row already.
+    """
     session.at("chunk.witness")
     statement = insert(tables.attempt).values(
         chunk_id=claimed.chunk_id,
@@ -303,7 +308,14 @@ def witness(session: Session, claimed: Claim, owner: Owner) -> int:
         owner_slot=owner.slot,
         ended_at=_now(session),
     )
-    key = session.connection.execute(statement).inserted_primary_key
+    try:
+        key = session.connection.execute(statement).inserted_primary_key
+    except DBAPIError as error:
+        if session.dialect.classify(error) is not FailureKind.DUPLICATE:
+            raise
+        raise LostClaim(
+            f"chunk {claimed.chunk_id}: the attempt with fence {claimed.fence} was ended by others"
+        ) from error
     session.at("chunk.witness.after")
     assert key is not None
     return int(key[0])

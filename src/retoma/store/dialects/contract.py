@@ -72,6 +72,7 @@ class Dialect(ABC):
     name: str
     now: str
     row_lock: str = " FOR UPDATE"
+    mark: str = "%s"
 
     @abstractmethod
     def make_engine(self, url: str) -> Engine:
@@ -97,11 +98,26 @@ class Dialect(ABC):
     def end_session(self, session: Statements, name: str, owner_pid: int | None) -> None:
         """End the work session of that name and see it gone; raises ``ZombieRemains`` if it stays."""
 
-    @abstractmethod
     def insert_rows(
         self, session: Statements, table: Any, columns: tuple[str, ...], rows: list[Any]
     ) -> None:
         """Insert rows in bulk within the open transaction; raises the driver's own error."""
+        session.at("insert.rows")
+        target, names = self.insert_target(session, table, columns)
+        marks = ", ".join([self.mark] * len(columns))
+        driver = session.connection.connection.driver_connection
+        assert driver is not None
+        cursor = driver.cursor()
+        try:
+            cursor.executemany(f"INSERT INTO {target} ({names}) VALUES ({marks})", rows)
+        finally:
+            cursor.close()
+
+    @staticmethod
+    def insert_target(session: Statements, table: Any, columns: tuple[str, ...]) -> tuple[str, str]:
+        """The quoted table and its quoted columns."""
+        preparer = session.connection.dialect.identifier_preparer
+        return preparer.format_table(table), ", ".join(preparer.quote(name) for name in columns)
 
     @abstractmethod
     def classify(self, error: BaseException) -> FailureKind:

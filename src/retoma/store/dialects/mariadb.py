@@ -119,19 +119,6 @@ class MariaDb(Dialect):
             session.pause(0.05)
         raise ZombieRemains(name)
 
-    def insert_rows(
-        self, session: Statements, table: Any, columns: tuple[str, ...], rows: list[Any]
-    ) -> None:
-        session.at("insert.rows")
-        quote = session.connection.dialect.identifier_preparer.quote
-        names = ", ".join(quote(name) for name in columns)
-        marks = ", ".join(["%s"] * len(columns))
-        target = session.connection.dialect.identifier_preparer.format_table(table)
-        driver = session.connection.connection.driver_connection
-        assert driver is not None
-        with driver.cursor() as cursor:
-            cursor.executemany(f"INSERT INTO {target} ({names}) VALUES ({marks})", rows)
-
     def classify(self, error: BaseException) -> FailureKind:
         original = error.orig if isinstance(error, DBAPIError) else error
         code = _code_of(original)

@@ -90,15 +90,15 @@ class Postgres(Dialect):
         self, session: Statements, table: Any, columns: tuple[str, ...], rows: list[Any]
     ) -> None:
         session.at("insert.copy")
-        quote = session.connection.dialect.identifier_preparer.quote
-        names = ", ".join(quote(name) for name in columns)
+        target, names = self.insert_target(session, table, columns)
         driver = session.connection.connection.driver_connection
         assert driver is not None
-        with driver.cursor() as cursor:
-            target = session.connection.dialect.identifier_preparer.format_table(table)
-            with cursor.copy(f"COPY {target} ({names}) FROM STDIN") as copy:
-                for block in _blocks(rows):
-                    copy.write(block)
+        with (
+            driver.cursor() as cursor,
+            cursor.copy(f"COPY {target} ({names}) FROM STDIN") as copy,
+        ):
+            for block in _blocks(rows):
+                copy.write(block)
 
     def classify(self, error: BaseException) -> FailureKind:
         original = error.orig if isinstance(error, DBAPIError) else error

@@ -27,6 +27,7 @@ class Sqlite(Dialect):
     name = "sqlite"
     now = "retoma_now()"
     row_lock = ""
+    mark = "?"
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
@@ -111,18 +112,6 @@ class Sqlite(Dialect):
                 raise ZombieRemains(name) from error
             session.pause(0.05)
         raise ZombieRemains(name)
-
-    def insert_rows(
-        self, session: Statements, table: Any, columns: tuple[str, ...], rows: list[Any]
-    ) -> None:
-        session.at("insert.rows")
-        quote = session.connection.dialect.identifier_preparer.quote
-        names = ", ".join(quote(name) for name in columns)
-        marks = ", ".join("?" * len(columns))
-        target = session.connection.dialect.identifier_preparer.format_table(table)
-        driver = session.connection.connection.driver_connection
-        assert driver is not None
-        driver.executemany(f"INSERT INTO {target} ({names}) VALUES ({marks})", rows)
 
     def has_rolled_back(self, session: Statements) -> bool:
         driver = session.connection.connection.driver_connection
