@@ -32,10 +32,9 @@ class MortalServer:
 
     def kill(self) -> None:
         """SIGKILL to the server; after the outage another one recovers its files."""
-        guard = psutil.Process(self.shells[-1].guard_pid)
-        for process in guard.children(recursive=True):
-            if process.name() == self.program and process.parent().name() == "sh":
-                os.kill(process.pid, signal.SIGKILL)
+        (loop,) = psutil.Process(self.shells[-1].guard_pid).children()
+        (server,) = (child for child in loop.children() if child.name() == self.program)
+        os.kill(server.pid, signal.SIGKILL)
 
 
 @contextmanager

@@ -66,9 +66,7 @@ def effects_of(scene: Scene, chunk: int) -> int:
 
 @pytest.mark.parametrize(
     ("point", "scale"),
-    shown(
-        [("insert", QUICK), ("chunk.finish.after", QUICK)], product(POINTS, (QUICK, FULL))
-    ),
+    shown([("insert", QUICK), ("chunk.finish.after", QUICK)], product(POINTS, (QUICK, FULL))),
 )
 def test_a_frozen_worker_is_overtaken_and_its_late_commit_refused(
     make_scene: MakeScene, point: str, scale: float
@@ -121,7 +119,9 @@ def test_a_frozen_slot_is_ended_at_its_attempts_deadline(
     prove(scene)
 
 
-@pytest.mark.parametrize("scale", [pytest.param(QUICK), pytest.param(FULL, marks=pytest.mark.campaign)])
+@pytest.mark.parametrize(
+    "scale", [pytest.param(QUICK), pytest.param(FULL, marks=pytest.mark.campaign)]
+)
 def test_a_slot_frozen_before_its_commit_is_overtaken_while_its_sibling_works(
     make_scene: MakeScene, scale: float
 ) -> None:
@@ -157,7 +157,9 @@ def test_a_frozen_supervisor_loses_its_work_and_rejoins(
     time.sleep((20 - 3) * scene.scale + 10 * 0.05)  # past the belief, and the chunk in hand
     calls = [pid for _, pid in scene.seen()].count(slot)
     other = scene.worker(slots=2)
-    until("the other one works", lambda: {p for _, p in scene.seen()} - {slot}, scene.takeover_seconds)
+    until(
+        "the other one works", lambda: {p for _, p in scene.seen()} - {slot}, scene.takeover_seconds
+    )
     assert [pid for _, pid in scene.seen()].count(slot) == calls, "it works without a supervisor"
     thaw(frozen)
     scene.wait_for_end()
@@ -166,3 +168,21 @@ def test_a_frozen_supervisor_loses_its_work_and_rejoins(
     prove(scene)
     for program in (frozen, other):
         assert program.is_alive, program.said()
+
+
+def test_a_newcomer_ends_the_frozen_one_that_holds_sqlites_write_lock(
+    make_sqlite_scene: MakeScene,
+) -> None:
+    scene = make_sqlite_scene()
+    scene.submit()
+    frozen, slot, chunk = freeze_at(scene, "chunk.finish.after", scene.worker)
+    frozen.signal_all(signal.SIGSTOP)
+    newcomer = scene.worker()  # nobody else is alive, and it can't even register
+    until("done again", lambda: completed(scene, chunk), scene.takeover_seconds + 10)
+    assert slot not in frozen.slots()
+    thaw(frozen)
+    scene.wait_for_end()
+    assert outcomes(scene, chunk) == ["LOST(CRASH)", "COMPLETED"]
+    prove(scene)
+    assert newcomer.is_alive
+    assert frozen.is_alive

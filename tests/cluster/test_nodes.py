@@ -19,7 +19,9 @@ def test_a_silent_node_is_unreachable_and_comes_back(scene: Scene) -> None:
     for program in (silent, watcher):
         until("it is a node", lambda program=program: states(scene, program) == ["ACTIVE"])
     silent.signal_all(signal.SIGSTOP)
-    until("it is unreachable", lambda: states(scene, silent) == ["UNREACHABLE"], 10 * scene.scale + 3)
+    until(
+        "it is unreachable", lambda: states(scene, silent) == ["UNREACHABLE"], 10 * scene.scale + 3
+    )
     silent.signal_all(signal.SIGCONT)
     until("it is active again", lambda: states(scene, silent) == ["ACTIVE"], 3 * scene.scale + 3)
     assert states(scene, watcher) == ["ACTIVE"]

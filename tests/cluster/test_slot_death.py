@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import time
+from dataclasses import replace
 
 import pytest
 
+from retoma.cluster.identity import this_node
+from retoma.cluster.supervisor import _pause_seconds
+from retoma.store import nodes
+from tests.cluster.conftest import MakeScene
 from tests.cluster.programs import until
 from tests.cluster.proof import chunk_of, outcomes, prove, prove_history
 from tests.cluster.scene import Scene
@@ -63,10 +68,31 @@ def test_an_item_that_kills_its_slot_every_time_fails_its_chunk_alone(scene: Sce
     prove(scene)
 
 
-@pytest.mark.parametrize("kind", ["sleep_once", "spin_once"])
-def test_an_item_that_never_ends_is_ended_at_the_attempts_deadline(
-    scene: Scene, kind: str
+def test_a_death_here_is_not_taken_for_one_on_another_host_with_the_same_pid(
+    make_sqlite_scene: MakeScene,
 ) -> None:
+    scene = make_sqlite_scene(settings={"RETOMA_TEST_TROUBLE": f"{DOOMED}=gate"})
+    scene.gate.touch()
+    scene.submit()
+    worker = scene.worker()
+    victim = until("the item is reached", lambda: seen_by(scene, DOOMED))[0]
+    # As if the chunk belonged to a slot of another machine that happens to have the same numbers.
+    other = this_node("elsewhere", 1, "1")
+    node = nodes.register(scene.store.control(), replace(other, boot_id="elsewhere"))
+    scene.change("UPDATE batch_chunk SET owner_node = :node WHERE state = 'RUNNING'", node=node)
+    os.kill(victim, signal.SIGKILL)
+    until("the death is noticed", lambda: "slot.died" in worker.said())
+    time.sleep(1.0)
+    assert scene.rows("SELECT owner_pid FROM batch_chunk WHERE state = 'RUNNING'") == [(victim,)]
+
+
+def test_slots_that_die_at_birth_for_an_hour_are_still_spawned_with_a_pause() -> None:
+    assert [_pause_seconds(n) for n in (1, 2, 5)] == [0.1, 0.2, 1.6]
+    assert _pause_seconds(5_000) == 2.0
+
+
+@pytest.mark.parametrize("kind", ["sleep_once", "spin_once"])
+def test_an_item_that_never_ends_is_ended_at_the_attempts_deadline(scene: Scene, kind: str) -> None:
     scene.settings |= {"RETOMA_TEST_TROUBLE": f"{DOOMED}={kind}", "RETOMA_TEST_DEADLINE": "2"}
     run = scene.run(slots=2)
     until("the item is reached", lambda: seen_by(scene, DOOMED))
@@ -77,7 +103,9 @@ def test_an_item_that_never_ends_is_ended_at_the_attempts_deadline(
     doomed = chunk_of(scene, DOOMED)
     assert outcomes(scene, doomed) == [CRASHED, "COMPLETED"]
     assert scene.one("SELECT tries FROM batch_chunk WHERE id = :id", id=doomed) == 1
-    failure = scene.one("SELECT failure FROM batch_attempt WHERE chunk_id = :id AND fence = 1", id=doomed)
+    failure = scene.one(
+        "SELECT failure FROM batch_attempt WHERE chunk_id = :id AND fence = 1", id=doomed
+    )
     assert "deadline of 2 s" in failure
     assert scene.repeated() == {doomed: 1}
     prove(scene)

@@ -86,10 +86,14 @@ def test_a_worker_that_joins_late_takes_chunks_and_the_run_outlives_its_coordina
     scene.wait_for_items(10)
     late = scene.worker()
     until("the late one works", lambda: {p for _, p in scene.seen()} & set(late.slots()))
-    holder = "SELECT n.pid FROM batch_run r JOIN batch_node n ON n.id = r.coordinator WHERE r.id = :id"
+    holder = (
+        "SELECT n.pid FROM batch_run r JOIN batch_node n ON n.id = r.coordinator WHERE r.id = :id"
+    )
     assert scene.one(holder, id=run_id) == first.pid
     kill_supervisor(first)
-    until("the run is coordinated again", lambda: scene.rows(holder, id=run_id) == [(late.pid,)], 3.0)
+    until(
+        "the run is coordinated again", lambda: scene.rows(holder, id=run_id) == [(late.pid,)], 3.0
+    )
     scene.wait_for_end()
     assert 0 <= sum(scene.repeated().values()) <= 1
     prove(scene)

@@ -33,6 +33,9 @@ class Keeper:
     node_id: int
     is_stopping: Callable[[], bool]
     deaths: queue.SimpleQueue[Death] = field(default_factory=queue.SimpleQueue)
+    left: queue.SimpleQueue[tuple[str, str]] = field(default_factory=queue.SimpleQueue)
+    """(token, cause) of attempts that ended without a commit; most of them are on the record."""
+
     beliefs: dict[str, float] = field(default_factory=dict)
     node_belief: float = 0.0
     trouble: str = ""
@@ -43,6 +46,8 @@ class Keeper:
     _swept_at: float = -1e9
     _session: Session | None = None
     _unfinished: list[Death] = field(default_factory=list)
+    _unrecorded: dict[str, str] = field(default_factory=dict)
+    _own_nodes: set[int] = field(default_factory=set)
 
     @property
     def session(self) -> Session:
@@ -54,6 +59,7 @@ class Keeper:
     def tick(self) -> None:
         """One round; what a database did not answer is tried again in the next."""
         self._try(self._bury)
+        self._try(self._clear)
         self._try(self._beat)
         self._try(self._renew)
         if self._is_due(self._swept_at, self.timing.sweep):
@@ -88,6 +94,7 @@ class Keeper:
             return
         sent = self.clock.boottime()
         if not nodes.beat(self.session, self.node_id):
+            self._own_nodes.add(self.node_id)
             self.node_id = nodes.register(self.session, self._renamed())
             self.bus.publish(Event("node.rejoined", detail=f"as node {self.node_id}"))
         self.node_belief = sent + self.timing.lease - self.timing.margin
@@ -118,25 +125,47 @@ class Keeper:
             if self._give_back(death):
                 self._unfinished.remove(death)
 
+    def _clear(self) -> None:
+        """Give back what living slots let go while the database did not answer."""
+        while not self.left.empty():
+            token, cause = self.left.get()
+            self._unrecorded[token] = cause
+        if not self._unrecorded:
+            return
+        for row in progress.running_chunks(self.session):
+            if row.token in self._unrecorded:
+                chunk = takeover.running_from(self.store, self.session, row)
+                cause = self._unrecorded[row.token]
+                try:
+                    takeover.give_back(self.store, self.session, chunk, cause)
+                except ZombieRemains:
+                    return
+                self._tell_given_back(chunk, cause)
+        self._unrecorded.clear()
+
+    def is_own(self, node_id: int) -> bool:
+        """Whether this worker is that node, or was it before it was removed and came back."""
+        self._own_nodes.add(self.node_id)
+        return node_id in self._own_nodes
+
     def _give_back(self, death: Death) -> bool:
         for row in progress.running_chunks(self.session):
             chunk = takeover.running_from(self.store, self.session, row)
-            if chunk.owner.pid != death.pid or chunk.owner.slot != death.number:
+            # Another host may have a slot with the same number and the same process id.
+            if chunk.owner.pid != death.pid or not self.is_own(chunk.owner.node_id):
                 continue
             end = takeover.give_back if self.is_stopping() else takeover.end_crashed
             try:
                 end(self.store, self.session, chunk, death.cause)
             except ZombieRemains:
                 return False
-            self.bus.publish(
-                Event(
-                    "chunk.given_back",
-                    chunk.claim.run_id,
-                    chunk_id=chunk.claim.chunk_id,
-                    detail=death.cause,
-                )
-            )
+            self._tell_given_back(chunk, death.cause)
         return True
+
+    def _tell_given_back(self, chunk: takeover.Running, cause: str) -> None:
+        claim = chunk.claim
+        event = Event("chunk.given_back", claim.run_id, chunk_id=claim.chunk_id, detail=cause)
+        self.bus.publish(event)
 
     def leave(self) -> None:
         """Say goodbye, so that nobody has to find out."""

@@ -108,7 +108,13 @@ class Slot:
         self.report(claimed=claimed.token, chunk=claimed.chunk_id, deadline=deadline)
         self.store.point("slot.claimed")
         attempts = Attempts(self.store, self.sessions, owner, random.Random())
-        outcome = attempts.run(job, step, claimed)
+        try:
+            outcome = attempts.run(job, step, claimed)
+        except Exception as error:
+            if is_database_error(error):  # the attempt is over: the supervisor gives the chunk back
+                kind, message = FailureKind.TRANSIENT, _said(error)
+                self.report(ended=claimed.token, kind=kind, items=0, message=message)
+            raise
         items = outcome.counts.first_reads if outcome.counts else 0
         self.report(ended=claimed.token, kind=outcome.kind, items=items, message=outcome.message)
         if outcome.kind is FailureKind.LOST_RACE:
@@ -124,11 +130,16 @@ class Slot:
                 if not is_database_error(error):
                     raise
                 self.sessions.reopen()
-                self.report(trouble=str(getattr(error, "orig", None) or error).strip()[:500])
+                self.report(trouble=_said(error))
                 is_busy, pause = False, _LONGEST_POLL
             pause = _SHORTEST_POLL if is_busy else min(pause * 1.5, _LONGEST_POLL)
             if not is_busy:
                 self.orders.stop.wait(pause * random.uniform(0.7, 1.3))
+
+
+def _said(error: Exception) -> str:
+    """What the database said, without the statement and its values."""
+    return str(getattr(error, "orig", None) or error).strip()[:500]
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ from retoma.clock import SYSTEM_CLOCK, Clock
 from retoma.cluster.children import Children, Death
 from retoma.cluster.coordinator import Coordinator
 from retoma.cluster.identity import this_node
+from retoma.cluster.joining import join
 from retoma.cluster.keeper import Keeper
 from retoma.cluster.sweep import Sweep
 from retoma.cluster.timing import DEFAULT_TIMING, Timing
@@ -24,7 +25,6 @@ from retoma.model.job import Job
 from retoma.model.records import NodeIdentity
 from retoma.model.status import RunState
 from retoma.release import VERSION
-from retoma.store import nodes
 from retoma.store.store import Store
 
 _HEAR_SECONDS = 0.05
@@ -55,11 +55,9 @@ class Supervisor:
 
     def run(self, token: str | None = None, node_id: int | None = None) -> RunState | None:
         """Work; the state of ``only_run`` if it ended. ``token``: its coordination lease, if held."""
-        session = self.store.control()
         identity = this_node(self.name, self.slots, VERSION)
         sent = self.clock.boottime()
-        node_id = node_id or nodes.register(session, identity)
-        session.close()
+        node_id = node_id or join(self.store, identity, self.timing, self.bus)
         children = Children(self.store.url, self.apps, self.only_run, self.timing, self.clock)
         coordinator = Coordinator(
             self.store,
@@ -132,16 +130,17 @@ class Supervisor:
                 if number not in children.alive:
                     children.spawn(number, keeper.node_id, keeper.node_belief)
             told = self._inform(children, keeper, told)
+            coordinator.node_id = keeper.node_id  # a removed node that came back has a new one
             children.hear(_HEAR_SECONDS)
             children.kill_overdue()
-            self._note(children)
+            self._note(children, keeper)
             self._require_database(keeper)
             for death in children.reap():
                 keeper.deaths.put(death)
                 self._require_life(death)
                 self.bus.publish(Event("slot.died", detail=death.cause))
                 # A slot that dies at birth must not be spawned in a tight loop.
-                self._finished.wait(min(0.05 * 2**self._crashes, _SHORTEST_LIFE_SECONDS))
+                self._finished.wait(_pause_seconds(self._crashes))
 
     def _require_life(self, death: Death) -> None:
         """Slots that die again and again before they hold a chunk would be spawned for ever."""
@@ -165,12 +164,14 @@ class Supervisor:
                 next_step="cure the cause, then repeat the same command",
             )
 
-    def _note(self, children: Children) -> None:
+    def _note(self, children: Children, keeper: Keeper) -> None:
         while children.reports:
             report = children.reports.pop(0)
             if "ended" in report:
                 self._crashes = 0
                 name = "chunk.failed" if report["kind"] else "chunk.completed"
+                if report["kind"]:
+                    keeper.left.put((report["ended"], str(report["message"])))
                 self.bus.publish(Event(name, items=report["items"], detail=str(report["message"])))
             elif "trouble" in report:
                 self.bus.publish(Event("database.trouble", detail=str(report["trouble"])))
@@ -204,7 +205,7 @@ class Supervisor:
         while children.alive and self.clock.monotonic() < until:
             children.hear(_HEAR_SECONDS)
             children.kill_overdue()
-            self._note(children)
+            self._note(children, keeper)
             for death in children.reap():
                 keeper.deaths.put(death)
         for child in list(children.alive.values()):
@@ -212,3 +213,8 @@ class Supervisor:
             child.process.wait()
         for death in children.reap():
             keeper.deaths.put(death)
+
+
+def _pause_seconds(crashes: int) -> float:
+    """How long to wait before the next slot is spawned, after so many that died at birth."""
+    return min(0.05 * 2.0 ** min(crashes, 10), _SHORTEST_LIFE_SECONDS)
