@@ -69,6 +69,10 @@ class Coordinator:
         self._tokens[run_id] = token
         self._renewed[run_id] = self.clock.monotonic()
 
+    def rejoined(self, node_id: int) -> None:
+        """This worker was removed and has come back as another node."""
+        self.node_id = node_id
+
     def put_down(self) -> None:
         """Let others coordinate at once what is still live."""
         for run_id, token in self._tokens.items():

@@ -18,6 +18,8 @@ from retoma.store.dialects.contract import ZombieRemains
 from retoma.store.session import Session
 from retoma.store.store import Store, is_database_error, new_token
 
+_SHORT_PATIENCE = "PRAGMA busy_timeout = 500"
+
 
 @dataclass(slots=True)
 class Keeper:
@@ -32,6 +34,9 @@ class Keeper:
     sweep: Sweep
     node_id: int
     is_stopping: Callable[[], bool]
+    rejoined: Callable[[int], None] = lambda node_id: None
+    """Told the new node's id when this worker was removed and has come back."""
+
     deaths: queue.SimpleQueue[Death] = field(default_factory=queue.SimpleQueue)
     left: queue.SimpleQueue[tuple[str, str]] = field(default_factory=queue.SimpleQueue)
     """(token, cause) of attempts that ended without a commit; most of them are on the record."""
@@ -54,6 +59,9 @@ class Keeper:
         """The keeper's own connection: it never waits for a pool that work has emptied."""
         if self._session is None:
             self._session = self.store.control()
+            if self.store.dialect.name == "sqlite":
+                # Whoever holds the write lock may be frozen: the sweep must not wait for it.
+                self._session.change("keeper.patience", _SHORT_PATIENCE)
         return self._session
 
     def tick(self) -> None:
@@ -66,7 +74,8 @@ class Keeper:
             self._swept_at = self.clock.monotonic()
             if not self._try(lambda: self.sweep.chunks(self.session)):
                 self.sweep.forget()
-            self._try(lambda: self.sweep.nodes(self.session, f"node {self.node_id}"))
+            if not self._try(lambda: self.sweep.nodes(self.session, f"node {self.node_id}")):
+                self.sweep.forget()
 
     def _try(self, act: Callable[[], None]) -> bool:
         # One by one: on SQLite a frozen slot that holds the write lock makes beats fail, and just
@@ -96,6 +105,7 @@ class Keeper:
         if not nodes.beat(self.session, self.node_id):
             self._own_nodes.add(self.node_id)
             self.node_id = nodes.register(self.session, self._renamed())
+            self.rejoined(self.node_id)
             self.bus.publish(Event("node.rejoined", detail=f"as node {self.node_id}"))
         self.node_belief = sent + self.timing.lease - self.timing.margin
         self._beat_at = self.clock.monotonic()

@@ -72,6 +72,7 @@ class Supervisor:
         if token is not None and self.only_run is not None:
             coordinator.hold(self.only_run, token)
         keeper = self._keeper(children, identity, node_id)
+        keeper.rejoined = coordinator.rejoined
         keeper.node_belief = sent + self.timing.lease - self.timing.margin
         threads = [
             self._timer("keeper", keeper.tick, 0.1),
@@ -130,7 +131,6 @@ class Supervisor:
                 if number not in children.alive:
                     children.spawn(number, keeper.node_id, keeper.node_belief)
             told = self._inform(children, keeper, told)
-            coordinator.node_id = keeper.node_id  # a removed node that came back has a new one
             children.hear(_HEAR_SECONDS)
             children.kill_overdue()
             self._note(children, keeper)

@@ -13,6 +13,7 @@ from retoma.cluster.timing import Timing
 from retoma.events import Event, EventBus
 from retoma.store import nodes, progress
 from retoma.store.dialects.contract import ZombieRemains
+from retoma.store.dialects.sqlite_lock import holder_of_write_lock
 from retoma.store.session import Session
 from retoma.store.store import Store
 
@@ -30,13 +31,16 @@ class Sweep:
 
     waiting_for: dict[int, str] = field(default_factory=dict)
     _suspicion: Suspicion = field(init=False)
+    _sound_since: float = field(init=False)
 
     def __post_init__(self) -> None:
         self._suspicion = Suspicion(self.timing.unchanged)
+        self._sound_since = self.clock.monotonic()
 
     def forget(self) -> None:
         """A sweep failed: all waiting starts anew."""
         self._suspicion.forget()
+        self._sound_since = self.clock.monotonic()
 
     def chunks(self, session: Session) -> None:
         """Look at all RUNNING chunks once."""
@@ -48,6 +52,12 @@ class Sweep:
             if chunk.is_expired
         ]
         ripe = self._suspicion.observe(expired, self.clock.monotonic())
+        blocker = self._blocker(session, [c for c in chunks if c.claim.chunk_id in ripe])
+        if blocker is not None:
+            # Nobody could renew behind it: it alone is judged, and all other waiting starts anew.
+            self._take(session, blocker, "its lease ran out, and it held up all others")
+            self.forget()
+            return
         for chunk in chunks:
             if chunk.claim.chunk_id in ripe:
                 self._take(session, chunk, "its lease ran out")
@@ -55,6 +65,14 @@ class Sweep:
                 node = nodes.identity(session, chunk.owner.node_id)
                 if is_certainly_dead(node, chunk.owner.pid):
                     self._take(session, chunk, "its worker is dead on this host")
+
+    def _blocker(self, session: Session, ripe: list[takeover.Running]) -> takeover.Running | None:
+        """The chunk whose slot holds SQLite's write lock; other databases lock by row."""
+        path = session.connection.engine.url.database
+        if not ripe or not path or self.store.dialect.name != "sqlite":
+            return None
+        holder = holder_of_write_lock(path)
+        return next((chunk for chunk in ripe if chunk.owner.pid == holder), None)
 
     def _take(self, session: Session, chunk: takeover.Running, cause: str) -> None:
         try:
@@ -70,8 +88,10 @@ class Sweep:
             )
 
     def nodes(self, session: Session, actor: str) -> None:
-        """Look at all nodes once."""
+        """Look at all nodes once, unless an outage may have kept them from beating."""
         timing = self.timing
+        if self.clock.monotonic() - self._sound_since < timing.unchanged:
+            return
         for node_id, state, is_past in nodes.silent(session, timing.unreachable, timing.removed):
             if is_past:
                 nodes.change(session, node_id, state, "REMOVED", actor, "silent too long")

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, select
 
+from retoma import mask_text
 from retoma.reconciliation.money import format_amount
 from retoma.reconciliation.statement_tables import (
     recon_break,
@@ -99,6 +100,8 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
             plain[name.removesuffix("_minor")] = (
                 "" if value is None else format_amount(value, currency or "")
             )
+        elif name == "document_no":
+            plain[name] = mask_text(value)  # some banks write a CPF or CNPJ there
         else:
             plain[name] = value.isoformat() if isinstance(value, date) else value
     return plain

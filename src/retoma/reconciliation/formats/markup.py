@@ -97,10 +97,9 @@ def _unescape(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _character(match: re.Match[str]) -> str:
-    if match[1]:
-        point = _NAMED.get(match[1], 0)
-    else:
-        point = int(match[2]) if match[2] else int(match[3], 16)
+    name, decimal, hexadecimal = match.groups()
+    base = 10 if decimal else 16
+    point = _NAMED.get(name, 0) if name else int(decimal or hexadecimal, base)
     is_character = 0 < point <= 0x10FFFF and not 0xD800 <= point <= 0xDFFF
     return chr(point) if is_character else match[0]
 
