@@ -46,6 +46,12 @@ def make_sqlite_scene(sqlite_url: str, tmp_path: Path) -> Iterator[MakeScene]:
     yield from _scenes(sqlite_url, tmp_path)
 
 
+@pytest.fixture
+def make_postgres_scene(postgres_url: str, tmp_path: Path) -> Iterator[MakeScene]:
+    """The same on PostgreSQL alone."""
+    yield from _scenes(postgres_url, tmp_path)
+
+
 @pytest.fixture(params=["postgres", "mariadb"])
 def make_server_scene(
     request: pytest.FixtureRequest, servers: Servers, tmp_path: Path

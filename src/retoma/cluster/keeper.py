@@ -34,7 +34,7 @@ class Keeper:
     sweep: Sweep
     node_id: int
     is_stopping: Callable[[], bool]
-    rejoined: Callable[[int], None] = lambda node_id: None
+    rejoined: Callable[[int], None] = lambda _node_id: None
     """Told the new node's id when this worker was removed and has come back."""
 
     deaths: queue.SimpleQueue[Death] = field(default_factory=queue.SimpleQueue)
