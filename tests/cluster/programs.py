@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -20,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 SLOT = "retoma.cluster.slot"
 
 
-def until(what: str, look: Callable[[], T], seconds: float = 20.0) -> T:
+def until(what: str, look: Callable[[], T], seconds: float = 60.0) -> T:
     """The first truthy answer of ``look``; fails with ``what`` if none comes in time."""
     end = time.monotonic() + seconds
     while True:
@@ -76,7 +77,7 @@ class Program:
         self.process.wait(10)
         until("the killed processes are gone", lambda: not list(self.family()))
 
-    def code(self, seconds: float = 60.0) -> int:
+    def code(self, seconds: float = 90.0) -> int:
         """The exit code, once the command has ended by itself."""
         try:
             return self.process.wait(seconds)
@@ -86,6 +87,12 @@ class Program:
     def said(self) -> str:
         """The last lines of what the command printed."""
         return "\n".join(self.log.read_text("utf-8", "replace").splitlines()[-30:])
+
+
+def _die_with_the_test() -> None:
+    """In the child, before it is exec'd: a test run that is killed leaves no program behind."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
 
 
 def launch(arguments: list[str], environment: dict[str, str], log: Path) -> Program:
@@ -99,5 +106,6 @@ def launch(arguments: list[str], environment: dict[str, str], log: Path) -> Prog
             cwd=log.parent,
             env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
             start_new_session=True,
+            preexec_fn=_die_with_the_test,  # noqa: PLW1509 - it takes no lock
         )
     return Program(process, log)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from tests.cluster.conftest import MakeScene
+from tests.cluster.backends import only_on
 from tests.cluster.proof import prove
 from tests.cluster.scene import Scene
 
@@ -66,17 +64,14 @@ def kill_at(scene: Scene, point: str) -> None:
     prove(scene)
 
 
+@only_on("sqlite")
 @pytest.mark.parametrize("point", [p for p in POINTS if p not in ONLY_ON_SERVERS])
-def test_on_sqlite_a_run_ends_as_if_nobody_had_been_killed_at(
-    make_sqlite_scene: MakeScene, point: str
-) -> None:
-    kill_at(make_sqlite_scene(), "insert.rows" if point == "insert" else point)
+def test_on_sqlite_a_run_ends_as_if_nobody_had_been_killed_at(scene: Scene, point: str) -> None:
+    kill_at(scene, INSERT[scene.backend] if point == "insert" else point)
 
 
 @pytest.mark.campaign
+@only_on("postgres", "mariadb")
 @pytest.mark.parametrize("point", POINTS)
-def test_on_a_server_a_run_ends_as_if_nobody_had_been_killed_at(
-    make_server_scene: MakeScene, point: str
-) -> None:
-    scene: Any = make_server_scene()
+def test_on_a_server_a_run_ends_as_if_nobody_had_been_killed_at(scene: Scene, point: str) -> None:
     kill_at(scene, INSERT[scene.backend] if point == "insert" else point)

@@ -12,7 +12,7 @@ import pytest
 from retoma.cluster.identity import this_node
 from retoma.cluster.supervisor import _pause_seconds
 from retoma.store import nodes
-from tests.cluster.conftest import MakeScene
+from tests.cluster.backends import only_on, quick_on
 from tests.cluster.programs import until
 from tests.cluster.proof import chunk_of, outcomes, prove, prove_history
 from tests.cluster.scene import Scene
@@ -35,7 +35,7 @@ def test_a_killed_slots_chunk_runs_again_at_once_and_alone(scene: Scene) -> None
     scene.gate.unlink()
     os.kill(victim, signal.SIGKILL)
     killed_at = time.monotonic()
-    until("the item is done again", lambda: len(seen_by(scene, DOOMED)) == 2, 2.0)
+    until("the item is done again", lambda: len(seen_by(scene, DOOMED)) == 2, 10.0)
     assert time.monotonic() - killed_at <= 2.0
     assert run.code() == 5, run.said()
     doomed = chunk_of(scene, DOOMED)
@@ -46,6 +46,7 @@ def test_a_killed_slots_chunk_runs_again_at_once_and_alone(scene: Scene) -> None
     prove(scene)
 
 
+@quick_on("postgres")
 def test_an_item_that_kills_its_slot_every_time_fails_its_chunk_alone(scene: Scene) -> None:
     scene.settings |= {"RETOMA_TEST_TROUBLE": f"{DOOMED}=segfault"}
     run = scene.run(slots=2)
@@ -68,10 +69,9 @@ def test_an_item_that_kills_its_slot_every_time_fails_its_chunk_alone(scene: Sce
     prove(scene)
 
 
-def test_a_death_here_is_not_taken_for_one_on_another_host_with_the_same_pid(
-    make_sqlite_scene: MakeScene,
-) -> None:
-    scene = make_sqlite_scene(settings={"RETOMA_TEST_TROUBLE": f"{DOOMED}=gate"})
+@only_on("sqlite")
+def test_a_death_here_is_not_taken_for_one_on_another_host_with_the_same_pid(scene: Scene) -> None:
+    scene.settings |= {"RETOMA_TEST_TROUBLE": f"{DOOMED}=gate"}
     scene.gate.touch()
     scene.submit()
     worker = scene.worker()
@@ -83,7 +83,8 @@ def test_a_death_here_is_not_taken_for_one_on_another_host_with_the_same_pid(
     os.kill(victim, signal.SIGKILL)
     until("the death is noticed", lambda: "slot.died" in worker.said())
     time.sleep(1.0)
-    assert scene.rows("SELECT owner_pid FROM batch_chunk WHERE state = 'RUNNING'") == [(victim,)]
+    running = scene.rows("SELECT owner_pid FROM batch_chunk WHERE state = 'RUNNING'")
+    assert (victim,) in running
 
 
 def test_slots_that_die_at_birth_for_an_hour_are_still_spawned_with_a_pause() -> None:
@@ -91,14 +92,24 @@ def test_slots_that_die_at_birth_for_an_hour_are_still_spawned_with_a_pause() ->
     assert _pause_seconds(5_000) == 2.0
 
 
-@pytest.mark.parametrize("kind", ["sleep_once", "spin_once"])
+@pytest.mark.parametrize(
+    ("kind", "backend"),
+    [
+        ("sleep_once", "sqlite"),
+        ("spin_once", "postgres"),
+        pytest.param("sleep_once", "mariadb", marks=pytest.mark.campaign),
+        pytest.param("sleep_once", "postgres", marks=pytest.mark.campaign),
+        pytest.param("spin_once", "sqlite", marks=pytest.mark.campaign),
+        pytest.param("spin_once", "mariadb", marks=pytest.mark.campaign),
+    ],
+)
 def test_an_item_that_never_ends_is_ended_at_the_attempts_deadline(scene: Scene, kind: str) -> None:
     scene.settings |= {"RETOMA_TEST_TROUBLE": f"{DOOMED}={kind}", "RETOMA_TEST_DEADLINE": "2"}
     run = scene.run(slots=2)
     until("the item is reached", lambda: seen_by(scene, DOOMED))
     reached_at = time.monotonic()
-    until("the item is done again", lambda: len(seen_by(scene, DOOMED)) == 2, 6.0)
-    assert 1.5 <= time.monotonic() - reached_at <= 2 + 2.5
+    until("the item is done again", lambda: len(seen_by(scene, DOOMED)) == 2, 12.0)
+    assert 1.5 <= time.monotonic() - reached_at <= 2 + 4
     assert run.code() == 5, run.said()
     doomed = chunk_of(scene, DOOMED)
     assert outcomes(scene, doomed) == [CRASHED, "COMPLETED"]

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from tests.cluster.backends import quick_on
 from tests.cluster.programs import Program, until
 from tests.cluster.proof import prove, prove_history
 from tests.cluster.scene import Scene
@@ -24,7 +25,20 @@ def terminate(program: Program) -> None:
     os.kill(program.pid, signal.SIGTERM)
 
 
-@pytest.mark.parametrize("ask", [terminate, press_ctrl_c])
+SIGNALS = [
+    pytest.param(ask, backend, marks=() if is_quick else pytest.mark.campaign)
+    for ask, backend, is_quick in (
+        (terminate, "sqlite", True),
+        (terminate, "postgres", True),
+        (terminate, "mariadb", True),
+        (press_ctrl_c, "sqlite", False),
+        (press_ctrl_c, "postgres", True),
+        (press_ctrl_c, "mariadb", False),
+    )
+]
+
+
+@pytest.mark.parametrize(("ask", "backend"), SIGNALS)
 def test_a_stopped_run_gives_its_leases_back_and_goes_on_later(scene: Scene, ask: object) -> None:
     scene.settings |= SLOW_ITEMS
     run = scene.run(slots=2)
@@ -45,6 +59,7 @@ def test_a_stopped_run_gives_its_leases_back_and_goes_on_later(scene: Scene, ask
     prove(scene)
 
 
+@quick_on("mariadb")
 def test_a_stopped_worker_leaves_and_another_one_goes_on(scene: Scene) -> None:
     scene.settings |= SLOW_ITEMS
     scene.submit()

@@ -14,8 +14,9 @@ from tests.engine.small_job import CountingWriter, make_job
 N = 64
 
 
-@pytest.mark.parametrize("fault", ["null", "check", "surrogate"])
-@pytest.mark.parametrize("place", [1, 38, N])
+@pytest.mark.parametrize(
+    ("fault", "place"), [("null", 1), ("null", 38), ("check", N), ("surrogate", 38)]
+)
 def test_one_bad_row_is_set_aside_in_few_writes(night: Nights, fault: str, place: int) -> None:
     writer = CountingWriter()
     here = night(make_job(writer=writer))

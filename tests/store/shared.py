@@ -39,6 +39,7 @@ class SharedDatabases:
         else:
             url = prepared
             _empty(url)
+            _drop(url, *more)  # a test that was killed may have left its own
         _create(url, *more)
         yield url
         if backend != "sqlite":

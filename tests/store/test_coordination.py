@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from sqlalchemy import select
 
 from retoma.model.items import PartitionPlan
-from retoma.store import nodes, progress, requests, runs, tables
+from retoma.store import chunks, nodes, progress, requests, runs, tables
 from retoma.store.session import Session
 from retoma.store.store import Store
 from tests.store.scene import (
@@ -126,6 +128,35 @@ def test_shut_and_close_wait_for_a_claim_that_is_under_way(
     claimer.commit("work.commit")
     waiter.join(timeout=10)
     assert answers == [True]
+
+
+@pytest.mark.parametrize("act", ["claim", "cut", "cut strictly", "exhaust"])
+def test_whoever_takes_work_waits_for_a_stop_that_is_under_way(
+    server_store: Store, act: str
+) -> None:
+    session = server_store.control()
+    made = scene(server_store, session, order="strict" if act == "cut strictly" else "any")
+    partition = made.partitions()[0]
+    if act == "claim":
+        add_pending(made, 1)
+    acts: dict[str, Callable[[], Any]] = {
+        "claim": made.claim,
+        "cut": lambda: made.cut(50, partition),
+        "cut strictly": lambda: made.cut(None, partition),
+        "exhaust": lambda: chunks.exhaust(session, made.step_id, 1, partition, "tester") or None,
+    }
+    stopper = server_store.work()
+    stopper.begin("work.begin")
+    stopper.change("t", "UPDATE batch_step SET accepting = 0")
+    answers: list[Any] = []
+    taker = threading.Thread(target=lambda: answers.append(acts[act]()))
+    taker.start()
+    taker.join(timeout=0.3)
+    assert taker.is_alive()
+    stopper.commit("work.commit")
+    taker.join(timeout=10)
+    assert answers == [None]
+    assert made.partitions() == [partition]
 
 
 def test_a_step_is_not_closed_while_a_chunk_is_running(store: Store) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import socket
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -140,3 +142,28 @@ def test_control_characters_of_the_input_do_not_reach_the_terminal(
 ) -> None:
     err = check(("run", "no\x1b[31msuch"), 2, ("no job is named",), capfd)
     assert "\x1b" not in err
+
+
+def test_a_missing_table_is_said_in_words_and_needs_a_person(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert answer(("db", "migrate"), capfd)[0] == 0
+    with closing(sqlite3.connect(folder / "retoma.db")) as connection:
+        connection.execute("DROP TABLE batch_run")
+        connection.commit()
+    check(("status",), 4, ("a table is missing", "batch_run"), capfd)
+
+
+def test_a_module_that_breaks_while_it_is_imported_shows_no_traceback_unless_asked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "broken_app.py").write_text("raise RuntimeError('half an app')\n")
+    monkeypatch.syspath_prepend(folder)
+    command = ("run", "posting", *DAY, "--app", "broken_app")
+    code, out, err = answer(command, capfd)
+    assert (code, out) == (1, "")
+    assert "half an app" in err
+    assert "Traceback" not in err
+    assert "RETOMA_DEBUG=1" in err
+    monkeypatch.setenv("RETOMA_DEBUG", "1")
+    assert "Traceback" in answer(command, capfd)[2]

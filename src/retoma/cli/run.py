@@ -30,11 +30,13 @@ def run(
     """
     from retoma.cli.progress import shown_progress
     from retoma.cli.signals import stop_on_signal
+    from retoma.model.parameters import parse_parameters
     from retoma.operations import commands
 
     definition = options.job_named(apps, job)
-    store = options.open_store(url)
     parameters = options.parse_pairs(pairs)
+    parse_parameters(definition.parameters, parameters)  # a mistake is told before all else
+    store = options.open_store(url)
     with stop_on_signal() as stop, shown_progress(store, definition.name, quiet=as_json) as bus:
         result = commands.run(
             store, definition, parameters, slots=slots, apps=apps, bus=bus, stop=stop

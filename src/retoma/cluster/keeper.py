@@ -74,8 +74,7 @@ class Keeper:
             self._swept_at = self.clock.monotonic()
             if not self._try(lambda: self.sweep.chunks(self.session)):
                 self.sweep.forget()
-            if not self._try(lambda: self.sweep.nodes(self.session, f"node {self.node_id}")):
-                self.sweep.forget()
+            self._try(lambda: self.sweep.nodes(self.session, f"node {self.node_id}"))
 
     def _try(self, act: Callable[[], None]) -> bool:
         # One by one: on SQLite a frozen slot that holds the write lock makes beats fail, and just

@@ -95,5 +95,5 @@ class Sweep:
         for node_id, state, is_past in nodes.silent(session, timing.unreachable, timing.removed):
             if is_past:
                 nodes.change(session, node_id, state, "REMOVED", actor, "silent too long")
-            elif state != "UNREACHABLE":
+            elif state == "ACTIVE":
                 nodes.change(session, node_id, state, "UNREACHABLE", actor, "no heartbeat")

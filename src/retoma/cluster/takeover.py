@@ -18,6 +18,7 @@ from retoma.store.store import Store
 
 _TRIES = 5
 _LOSSES_BEFORE_SPLIT = 3
+_LOSSES_OF_WHOLE_CHUNK = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,8 @@ def end_lost(store: Store, session: Session, chunk: Running, cause: str) -> bool
         if middle is not None:
             return chunks.split(session, chunk.claim, middle, cause, chunk.owner)
     # What can't be cut further is failed only when the whole cluster has met it often enough.
-    is_final = losses >= _LOSSES_BEFORE_SPLIT and _is_one_item(chunk.claim)
+    most = _LOSSES_BEFORE_SPLIT if _is_one_item(chunk.claim) else _LOSSES_OF_WHOLE_CHUNK
+    is_final = losses >= most
     return chunks.release(
         session,
         chunk.claim,
@@ -73,7 +75,9 @@ def end_lost(store: Store, session: Session, chunk: Running, cause: str) -> bool
 
 
 def _is_one_item(claim: Claim) -> bool:
-    return claim.size == 1 or claim.end is not None
+    if isinstance(claim.start, int) and isinstance(claim.end, int):
+        return claim.end - claim.start == 1
+    return claim.size == 1
 
 
 def end_crashed(store: Store, session: Session, chunk: Running, cause: str) -> bool:

@@ -9,7 +9,7 @@ from retoma.engine.chunk import Bench, commit_chunk
 from retoma.engine.items import Processed, process_page
 from retoma.engine.sessions import SlotSessions
 from retoma.engine.task import as_item_step
-from retoma.errors import FailureKind, LostClaim, WitnessGone
+from retoma.errors import FailureKind, LostClaim, TransientFailure, WitnessGone
 from retoma.model.items import Page, StepContext
 from retoma.model.job import ItemStep, Job
 from retoma.model.masking import mask_text, storable
@@ -23,6 +23,8 @@ from retoma.store.store import Store, is_database_error
 _TRIES_OF_A_CHUNK = 5
 _DELAY_SECONDS = 2.0
 _FENCES_BACK = 8
+_PASSING = (TransientFailure, TimeoutError, ConnectionError)
+"""What a job's own function may raise for a passing reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,8 @@ class Attempts:
         if isinstance(error, LostClaim):
             return Outcome(FailureKind.LOST_RACE, message=str(error))
         if isinstance(error, (WitnessGone, ZombieRemains)):
+            return Outcome(FailureKind.TRANSIENT, message=_said(error))
+        if isinstance(error, _PASSING):
             return Outcome(FailureKind.TRANSIENT, message=_said(error))
         if not is_database_error(error):
             return Outcome(FailureKind.PERMANENT, message=_said(error))

@@ -20,7 +20,8 @@ _CNPJ = re.compile(
     r"(?<![0-9A-Za-z])[0-9A-Za-z]{2}[.\s]?[0-9A-Za-z]{3}[.\s]?[0-9A-Za-z]{3}[/\s]?[0-9A-Za-z]{4}[-\s]?\d{2}"
     r"(?![0-9A-Za-z])"
 )
-_CARD = re.compile(r"(?<![0-9A-Za-z])(?:\d[ -]?){12,18}\d(?![0-9A-Za-z])")
+_GLUED_CPF = re.compile(r"(?<!\d)\d{11}(?!\d)")
+_CARD = re.compile(r"(?<![0-9A-Za-z])(?:\d[ .-]?){12,18}\d(?![0-9A-Za-z])")
 _LONGEST = 2_000
 _WINDOW = 16 * _LONGEST
 """No more of a text is scanned: what is kept of it lies well within, however much masking shrinks."""
@@ -40,9 +41,20 @@ def _mask_cnpj(match: re.Match[str]) -> str:
     return mask(text) if digits >= 5 else text
 
 
+def _mask_glued_cpf(match: re.Match[str]) -> str:
+    """Eleven digits right beside a letter: part of a digest, unless the check digits are right."""
+    digits = [int(c) for c in match.group()]
+    for length in (9, 10):
+        total = sum(d * (length + 1 - n) for n, d in enumerate(digits[:length]))
+        if total * 10 % 11 % 10 != digits[length]:
+            return match.group()
+    return mask(match.group())
+
+
 def mask_text(text: str) -> str:
     """The text with everything that looks like a document or card number masked."""
     text = _CPF.sub(lambda m: mask(m.group()), text)
+    text = _GLUED_CPF.sub(_mask_glued_cpf, text)
     text = _CNPJ.sub(_mask_cnpj, text)
     return _CARD.sub(lambda m: mask(m.group()), text)
 

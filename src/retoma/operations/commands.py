@@ -23,6 +23,7 @@ from retoma.errors import (
 )
 from retoma.events import EventBus
 from retoma.model.job import Job
+from retoma.model.parameters import parse_parameters
 from retoma.model.records import RunRow
 from retoma.model.status import RunState
 from retoma.release import VERSION
@@ -51,6 +52,7 @@ def prepare(store: Store, job: Job | None = None) -> None:
 
 def submit(store: Store, job: Job, parameters: Mapping[str, Any], *, actor: str = "") -> int:
     """Leave a run to the workers; its id. Asked again for the same identity: the same run."""
+    parse_parameters(job.parameters, parameters)
     prepare(store, job)
     session = store.control()
     try:
@@ -76,6 +78,7 @@ def run(
     Raises ``AlreadyRunning`` if a live owner holds it elsewhere. ``apps`` are the modules that the
     slots import to find the job. ``stop``: once set, the run is stopped at chunk borders.
     """
+    parse_parameters(job.parameters, parameters)  # before anything is stored
     prepare(store, job)
     bus = bus or EventBus()
     timing = timing or timing_from(os.environ)

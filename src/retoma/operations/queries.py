@@ -104,15 +104,21 @@ def item_errors(
     state: str | None = None,
     limit: int | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """The item errors of a run's instance in the order of their ids, as plain values."""
+    """The item errors of a run's instance in the order of their ids, as plain values.
+
+    Raises ``UsageError`` for an unknown run at once, not only when the first is taken.
+    """
     session = store.control()
+    row = runs.get(session, run_id)
+    if row is None:
+        session.close()
+        raise UsageError(f"there is no run {run_id}", next_step="retoma status lists the runs")
+    found = insight.item_errors(session, row.instance_id, reason=reason, state=state, limit=limit)
+    return _plain_values(session, found)
+
+
+def _plain_values(session: Session, found: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     try:
-        row = runs.get(session, run_id)
-        if row is None:
-            raise UsageError(f"there is no run {run_id}", next_step="retoma status lists the runs")
-        found = insight.item_errors(
-            session, row.instance_id, reason=reason, state=state, limit=limit
-        )
         for error in found:
             yield {name: _text(value) for name, value in error.items()}
     finally:

@@ -95,20 +95,15 @@ def _broken(session: Session, row: RunRow) -> list[str]:
         if found:
             broken.append(f"{found} {words}")
     for step in progress.steps_of(session, row.instance_id):
-        broken += _broken_step(session, row, step.name, step.step_id, step.pinned_count)
+        broken += _broken_step(session, row, step.name, step.step_id)
     return broken
 
 
-def _broken_step(
-    session: Session, row: RunRow, name: str, step_id: int, pinned: int | None
-) -> list[str]:
+def _broken_step(session: Session, row: RunRow, name: str, step_id: int) -> list[str]:
     broken = []
     counts = progress.of_step(session, step_id).counts
     if counts.unexplained:
         broken.append(f"step {name}: {counts.unexplained} items read have no outcome")
-    is_done = row.state in ("COMPLETED", "PARTIALLY_COMPLETED")
-    if is_done and pinned is not None and pinned != counts.first_reads:
-        broken.append(f"step {name}: {pinned} items planned, {counts.first_reads} read")
     for kind, counted in (("INVALID_ITEM", counts.set_aside), ("NOT_READY", counts.deferred)):
         values = {"instance_id": row.instance_id, "step": name, "kind": kind}
         stored = int(session.fetch("verify.errors", _ERRORS, values)[0][0])
