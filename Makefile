@@ -27,8 +27,8 @@ help: ## this list
 demo: $(STAMP) ## a night's job, killed and taken up again before your eyes
 	@$(BIN)/retoma demo
 
-test: check ## all checks, then all tests but the campaigns
-	$(BIN)/python -m pytest -n $(WORKERS) -m 'not campaign'
+test: check ## all checks, then all tests but the long ones
+	$(BIN)/python -m pytest -n $(WORKERS) -m 'not campaign and not slow'
 
 check: $(STAMP) ## style, types and the direction of imports
 	$(BIN)/ruff check .

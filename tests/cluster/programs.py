@@ -97,6 +97,7 @@ def _die_with_the_test() -> None:
 
 def launch(arguments: list[str], environment: dict[str, str], log: Path) -> Program:
     """Start ``retoma …``; what it prints goes to the log."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "retoma", *arguments],
@@ -104,7 +105,7 @@ def launch(arguments: list[str], environment: dict[str, str], log: Path) -> Prog
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=log.parent,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+            env={**os.environ, "PYTHONPATH": path, **environment},
             start_new_session=True,
             preexec_fn=_die_with_the_test,  # noqa: PLW1509 - it takes no lock
         )

@@ -54,13 +54,13 @@ def kill_at(scene: Scene, point: str) -> None:
     if point.startswith("chunk.renew"):
         scene.settings |= SLOW
     for _ in range(3):  # killed as a whole it is started again; its slots alone are replaced
-        code = scene.run(slots=2, faults=fault).code()
+        code = scene.run(faults=fault).code()
         if code >= 0:
             break
     assert marker.exists(), f"nobody passed {point}"
     assert code == 5, scene.programs[-1].said()
     deaths = 2 if point in AFTER_A_DEATH else 1
-    assert sum(scene.repeated().values()) <= deaths * 2
+    assert sum(scene.repeated().values()) <= deaths
     prove(scene)
 
 

@@ -107,6 +107,8 @@ class Keeper:
             self.rejoined(self.node_id)
             self.bus.publish(Event("node.rejoined", detail=f"as node {self.node_id}"))
         self.node_belief = sent + self.timing.lease - self.timing.margin
+        if self._is_due(self._beat_at, 2 * self.timing.beat):
+            self.sweep.distrust()
         self._beat_at = self.clock.monotonic()
         self.trouble_since = None
 

@@ -40,6 +40,10 @@ class Sweep:
     def forget(self) -> None:
         """A sweep failed: all waiting starts anew."""
         self._suspicion.forget()
+        self.distrust()
+
+    def distrust(self) -> None:
+        """This worker was cut off itself: for a while it judges no other node by its silence."""
         self._sound_since = self.clock.monotonic()
 
     def chunks(self, session: Session) -> None:
