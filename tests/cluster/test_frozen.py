@@ -89,7 +89,6 @@ def test_a_frozen_worker_is_overtaken_and_its_late_commit_refused(
     assert [frozen.code(), other.code()] == [0, 0]
 
 
-@pytest.mark.xfail(strict=True, reason="a failed attempt is begun again without asking for belief")
 @only_on("postgres")
 def test_a_thawed_slot_makes_no_call_for_a_chunk_that_is_not_its_own(scene: Scene) -> None:
     scene.submit()

@@ -70,6 +70,7 @@ class Attempts:
             self.sessions.pause(wait)
 
     def _once(self, job: Job, step: OpenStep, claimed: Claim, *, carefully: bool) -> Counts:
+        self.sessions.require_belief(claimed)  # a second try may come long after the first
         definition = as_item_step(job.step(step.step_name))
         context = self._context(job, step, claimed)
         page = self._read(definition, context, claimed)
@@ -136,8 +137,8 @@ class Attempts:
 
     def _end_older_claims(self, claimed: Claim) -> None:
         """What blocks a successor may be a predecessor that woke up: end all lower fences again."""
-        control = self.sessions.control
         try:
+            control = self.sessions.control
             for fence in range(max(1, claimed.fence - _FENCES_BACK), claimed.fence):
                 name = self.store.session_name(control, claimed.chunk_id, fence)
                 self.store.dialect.end_session(control, name, None)

@@ -10,6 +10,7 @@ from typing import Any
 
 from retoma.cluster.caretaker import Caretaker
 from retoma.cluster.identity import is_certainly_dead, this_node
+from retoma.cluster.joining import join
 from retoma.cluster.supervisor import Supervisor
 from retoma.cluster.suspicion import Suspicion
 from retoma.cluster.timing import Timing, timing_from
@@ -143,10 +144,11 @@ def _take(
         )
         if row.coordinator is None or is_dead or ripe:
             identity = this_node("", supervisor.slots, VERSION)
-            node_id = nodes.register(session, identity)
+            node_id = join(store, identity, timing, supervisor.bus)
             token = runs.coordinate(session, row, node_id, timing.lease, "run in the foreground")
             if token is not None:
                 return token, node_id
+            nodes.change(session, node_id, "ACTIVE", "LEFT", identity.name, "another was faster")
         elif _moved(first, row):
             raise AlreadyRunning(
                 f"run {row.run_id} of this identity is running elsewhere (node {row.coordinator})",

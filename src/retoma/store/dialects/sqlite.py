@@ -117,6 +117,11 @@ class Sqlite(Dialect):
         driver = session.connection.connection.driver_connection
         return driver is not None and not driver.in_transaction
 
+    def is_connection_lost(self, error: BaseException) -> bool:
+        """Whether the one writer's lock was not to be had: nobody's fault, like a lost database."""
+        original = error.orig if isinstance(error, DBAPIError) else error
+        return str(getattr(original, "sqlite_errorname", "")).startswith("SQLITE_BUSY")
+
     def classify(self, error: BaseException) -> FailureKind:
         original = error.orig if isinstance(error, DBAPIError) else error
         name = getattr(original, "sqlite_errorname", "")
