@@ -17,18 +17,15 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
-    String,
     Table,
-    Text,
     insert,
     select,
     text,
 )
-from sqlalchemy.dialects import mysql
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.schema import CreateIndex, CreateTable
-from sqlalchemy.types import TypeEngine
 
+from retoma.reconciliation.column_types import Body, Id, exact_text
 from retoma.reconciliation.tables import create_tables, posting_template
 
 STATEMENT: Final = "STATEMENT"
@@ -37,33 +34,24 @@ ENTRY_TYPE: Final = "RECONCILED"
 """The type of the ledger entries that this job makes; a negative amount changes the sides."""
 
 metadata = MetaData()
-_EXACT = {"charset": "utf8mb4", "collation": "utf8mb4_nopad_bin"}
-_Id = BigInteger().with_variant(Integer, "sqlite")
-_Body = Text().with_variant(mysql.MEDIUMTEXT(**_EXACT), "mysql", "mariadb")
-
-
-def _name(length: int) -> TypeEngine[str]:
-    exact = mysql.VARCHAR(length, **_EXACT)
-    return String(length).with_variant(exact, "mysql", "mariadb").with_variant(Text(), "postgresql")
-
 
 recon_file = Table(
     "recon_file",
     metadata,
-    Column("id", _Id, primary_key=True, autoincrement=True),
-    Column("side", _name(12), nullable=False),
-    Column("sha256", _name(64), nullable=False),
-    Column("name", _name(255), nullable=False),
+    Column("id", Id, primary_key=True, autoincrement=True),
+    Column("side", exact_text(12), nullable=False),
+    Column("sha256", exact_text(64), nullable=False),
+    Column("name", exact_text(255), nullable=False),
     Column("bytes", BigInteger, nullable=False),
-    Column("format", _name(20), nullable=False),
+    Column("format", exact_text(20), nullable=False),
     Column("movements", BigInteger, nullable=False),
     Column("balances", BigInteger, nullable=False),
     Column("bad_records", BigInteger, nullable=False),
-    Column("accounts", _Body, nullable=False),  # JSON: declared and computed balances, masked
-    Column("warnings", _Body, nullable=False),  # JSON: how often each code
-    Column("proof", _name(20), nullable=False),
-    Column("proof_reason", _Body, nullable=False),
-    Column("state", _name(12), nullable=False),  # ACCEPTED, REFUSED (its proof failed)
+    Column("accounts", Body, nullable=False),  # JSON: declared and computed balances, masked
+    Column("warnings", Body, nullable=False),  # JSON: how often each code
+    Column("proof", exact_text(20), nullable=False),
+    Column("proof_reason", Body, nullable=False),
+    Column("state", exact_text(12), nullable=False),  # ACCEPTED, REFUSED (its proof failed)
     Column("first_seen_instance", BigInteger, nullable=False),
     Index("ux_recon_file_sha256", "sha256", "side", unique=True),
 )
@@ -73,7 +61,7 @@ recon_line = Table(
     metadata,
     Column("file_id", BigInteger, primary_key=True, autoincrement=False),
     Column("byte_offset", BigInteger, primary_key=True, autoincrement=False),
-    Column("natural_key", _name(80), nullable=False),
+    Column("natural_key", exact_text(80), nullable=False),
     Column("occurrence", Integer, nullable=False),
     Column("is_conflict", Integer, nullable=False),
     Index("ix_recon_line_key", "natural_key", "occurrence", "file_id"),
@@ -83,26 +71,26 @@ recon_line = Table(
 recon_entry = Table(
     "recon_entry",
     metadata,
-    Column("id", _Id, primary_key=True, autoincrement=True),
-    Column("side", _name(12), nullable=False),
-    Column("natural_key", _name(80), nullable=False),
+    Column("id", Id, primary_key=True, autoincrement=True),
+    Column("side", exact_text(12), nullable=False),
+    Column("natural_key", exact_text(80), nullable=False),
     Column("occurrence", Integer, nullable=False),
-    Column("account", _Body, nullable=False),
-    Column("account_masked", _name(20), nullable=False),
-    Column("match_account", _Body),  # the statement's account that `account` stands for
+    Column("account", Body, nullable=False),
+    Column("account_masked", exact_text(20), nullable=False),
+    Column("match_account", Body),  # the statement's account that `account` stands for
     Column("booking_date", Date, nullable=False),
     Column("amount_minor", BigInteger, nullable=False),
-    Column("currency", _name(20), nullable=False),
-    Column("match_currency", _name(20)),  # what an unnamed currency stands for
-    Column("kind", _name(12), nullable=False),
-    Column("e2e_id", _name(100), nullable=False),
-    Column("fitid", _name(300), nullable=False),
-    Column("document_no", _name(300), nullable=False),
-    Column("description", _Body, nullable=False),
-    Column("digest", _name(32), nullable=False),
+    Column("currency", exact_text(20), nullable=False),
+    Column("match_currency", exact_text(20)),  # what an unnamed currency stands for
+    Column("kind", exact_text(12), nullable=False),
+    Column("e2e_id", exact_text(100), nullable=False),
+    Column("fitid", exact_text(300), nullable=False),
+    Column("document_no", exact_text(300), nullable=False),
+    Column("description", Body, nullable=False),
+    Column("digest", exact_text(32), nullable=False),
     Column("file_id", BigInteger, nullable=False),
-    Column("state", _name(12), nullable=False),  # OPEN, MATCHED, LINKED, BREAK, IGNORED
-    Column("match_id", _name(64)),
+    Column("state", exact_text(12), nullable=False),  # OPEN, MATCHED, LINKED, BREAK, IGNORED
+    Column("match_id", exact_text(64)),
     Column("first_seen_instance", BigInteger, nullable=False),
     Column("judged_by", BigInteger),  # the instance that last looked for its partner
     Index("ux_recon_entry_key", "natural_key", "occurrence", "side", unique=True),
@@ -114,13 +102,13 @@ recon_entry = Table(
 recon_match = Table(
     "recon_match",
     metadata,
-    Column("id", _Id, primary_key=True, autoincrement=True),
-    Column("match_id", _name(64), nullable=False),
-    Column("rule", _name(30), nullable=False),
+    Column("id", Id, primary_key=True, autoincrement=True),
+    Column("match_id", exact_text(64), nullable=False),
+    Column("rule", exact_text(30), nullable=False),
     Column("statement_entry_id", BigInteger, nullable=False),
     Column("transaction_entry_id", BigInteger, nullable=False),
     Column("amount_minor", BigInteger, nullable=False),
-    Column("currency", _name(20), nullable=False),
+    Column("currency", exact_text(20), nullable=False),
     Column("instance_id", BigInteger, nullable=False),
     Index("ux_recon_match_id", "match_id", unique=True),
     Index("ux_recon_match_statement", "statement_entry_id", unique=True),
@@ -131,20 +119,20 @@ recon_match = Table(
 recon_break = Table(
     "recon_break",
     metadata,
-    Column("id", _Id, primary_key=True, autoincrement=True),
-    Column("break_id", _name(64), nullable=False),
-    Column("type", _name(30), nullable=False),
+    Column("id", Id, primary_key=True, autoincrement=True),
+    Column("break_id", exact_text(64), nullable=False),
+    Column("type", exact_text(30), nullable=False),
     Column("entry_id", BigInteger, nullable=False),
     Column(
         "other_entry_id", BigInteger
     ),  # the transaction, if it is linked to the statement's line
-    Column("side", _name(12), nullable=False),
+    Column("side", exact_text(12), nullable=False),
     Column("amount_at_risk_minor", BigInteger, nullable=False),
-    Column("currency", _name(20), nullable=False),
+    Column("currency", exact_text(20), nullable=False),
     Column("booking_date", Date, nullable=False),
     Column("first_seen_instance", BigInteger, nullable=False),
     Column("last_seen_instance", BigInteger, nullable=False),
-    Column("state", _name(12), nullable=False),  # OPEN, RESOLVED
+    Column("state", exact_text(12), nullable=False),  # OPEN, RESOLVED
     Index("ux_recon_break_id", "break_id", unique=True),
     Index("ix_recon_break_entry", "entry_id"),
     Index("ix_recon_break_other", "other_entry_id"),
@@ -155,7 +143,7 @@ recon_break_sighting = Table(
     "recon_break_sighting",
     metadata,
     Column("instance_id", BigInteger, primary_key=True, autoincrement=False),
-    Column("break_id", _name(64), primary_key=True),
+    Column("break_id", exact_text(64), primary_key=True),
 )
 
 _TEMPLATE = {

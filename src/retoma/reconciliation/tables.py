@@ -13,41 +13,27 @@ from sqlalchemy import (
     Column,
     Connection,
     Date,
-    DateTime,
     Engine,
     Index,
-    Integer,
     MetaData,
-    String,
     Table,
-    Text,
     insert,
     inspect,
     select,
     text,
 )
-from sqlalchemy.dialects import mysql
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.schema import CreateIndex, CreateTable
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
-from sqlalchemy.types import TypeEngine
+
+from retoma.reconciliation.column_types import Body, Id, Instant, exact_text
 
 metadata = MetaData()
 
-_EXACT = {"charset": "utf8mb4", "collation": "utf8mb4_nopad_bin"}
-Id = BigInteger().with_variant(Integer, "sqlite")
-Body = Text().with_variant(mysql.MEDIUMTEXT(**_EXACT), "mysql", "mariadb")
-Instant = DateTime(timezone=True).with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
-
 SUSPENSE = "9.9.01 suspense"
 """The account of both lines of an entry whose type has no template."""
-
-
-def _name(length: int) -> TypeEngine[str]:
-    exact = mysql.VARCHAR(length, **_EXACT)
-    return String(length).with_variant(exact, "mysql", "mariadb").with_variant(Text(), "postgresql")
 
 
 class _UtcNow(FunctionElement[Any]):
@@ -73,13 +59,13 @@ financial_transaction = Table(
     "financial_transaction",
     metadata,
     Column("id", Id, primary_key=True, autoincrement=False),
-    Column("external_id", _name(100)),
+    Column("external_id", exact_text(100)),
     Column("business_date", Date, nullable=False),
-    Column("amount", _name(200)),
-    Column("currency", _name(20)),
-    Column("document", _name(100)),
-    Column("status", _name(100)),
-    Column("entry_type", _name(100)),
+    Column("amount", exact_text(200)),
+    Column("currency", exact_text(20)),
+    Column("document", exact_text(100)),
+    Column("status", exact_text(100)),
+    Column("entry_type", exact_text(100)),
     Column("payload", Body),
     Column("version", BigInteger, nullable=False, server_default="1"),
     Index("ix_financial_transaction_date", "business_date", "id"),
@@ -90,14 +76,14 @@ ledger_entry = Table(
     "ledger_entry",
     metadata,
     Column("id", Id, primary_key=True, autoincrement=True),
-    Column("job", _name(100), nullable=False),
-    Column("idempotency_key", _name(100), nullable=False),
+    Column("job", exact_text(100), nullable=False),
+    Column("idempotency_key", exact_text(100), nullable=False),
     Column("transaction_id", BigInteger, nullable=False),
     Column("reference_date", Date, nullable=False),
     Column("amount_minor", BigInteger, nullable=False),
-    Column("currency", _name(20), nullable=False),
-    Column("entry_type", _name(100), nullable=False),
-    Column("digest", _name(32), nullable=False),
+    Column("currency", exact_text(20), nullable=False),
+    Column("entry_type", exact_text(100), nullable=False),
+    Column("digest", exact_text(32), nullable=False),
     Column("created_at", Instant, nullable=False, server_default=_UtcNow()),
     Index("ux_ledger_entry_key", "idempotency_key", unique=True),
     # An item deferred on one day and read again on the next has two keys; this one it has once.
@@ -108,17 +94,17 @@ ledger_entry = Table(
 posting_template = Table(
     "posting_template",
     metadata,
-    Column("entry_type", _name(100), primary_key=True),
-    Column("debit_account", _name(100), nullable=False),
-    Column("credit_account", _name(100), nullable=False),
-    Column("description", _name(200), nullable=False),
+    Column("entry_type", exact_text(100), primary_key=True),
+    Column("debit_account", exact_text(100), nullable=False),
+    Column("credit_account", exact_text(100), nullable=False),
+    Column("description", exact_text(200), nullable=False),
 )
 
 synthetic_truth = Table(
     "synthetic_truth",
     metadata,
     Column("transaction_id", Id, primary_key=True, autoincrement=False),
-    Column("outcome", _name(60), nullable=False),
+    Column("outcome", exact_text(60), nullable=False),
     Column("amount_minor", BigInteger),
 )
 
