@@ -9,8 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, inspect, select, text
 
-from retoma.errors import DatabaseUnreachable, SchemaMismatch, UsageError
+from retoma.errors import DatabaseUnreachable, FailureKind, SchemaMismatch, UsageError
 from retoma.store import tables
+from retoma.store.failure import explained
 from retoma.store.store import Store, dialect_for
 
 VERSION_TABLE = "batch_schema_version"
@@ -104,6 +105,8 @@ def ensure(store: Store) -> None:
             return  # another process was faster
         if isinstance(error, DatabaseUnreachable):
             raise
+        if store.kind_of(error) is FailureKind.TRANSIENT:
+            raise explained(error) or error from error
         reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
         raise UsageError(
             f"the control tables can't be created in {store.shown_url}: {reason}",
