@@ -25,6 +25,11 @@ def _jobs_of(module_name: str) -> list[Job]:
             f"the module {name!r} can't be imported: {error}",
             next_step="check the spelling, and that it is installed or on PYTHONPATH",
         ) from None
+    except (Exception, SystemExit) as error:
+        raise UsageError(
+            f"the module {name!r} fails when it is imported: {type(error).__name__}: {error}",
+            safe="Nothing was started.",
+        ) from error
     if attribute:
         return [getattr(module, attribute)]
     return [value for value in vars(module).values() if isinstance(value, Job)]

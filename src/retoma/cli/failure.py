@@ -17,6 +17,7 @@ def guarded(action: Callable[[], Any]) -> int:
     """Run the action; its exit code."""
     try:
         result = action()
+        sys.stdout.flush()  # a reader that has gone away must be met here, not at the very end
         return result if isinstance(result, int) else ExitCode.COMPLETED
     except RetomaError as error:
         say(error)

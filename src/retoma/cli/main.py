@@ -60,7 +60,7 @@ class LazyGroup(click.Group):
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="retoma", message="retoma %(version)s")
 def cli() -> None:
-    r"""Batch jobs that can be killed at any instant and take up again where they stopped.
+    """Batch jobs that can be killed at any instant and take up again where they stopped.
 
     \b
     retoma demo                                    see it happen

@@ -56,6 +56,16 @@ def open_store(url: str) -> Store:
     return store
 
 
+def existing_store(url: str) -> Store:
+    """The store behind the URL, for looking only: raises ``UsageError`` if there is none yet."""
+    from retoma.store import migrate
+    from retoma.store.store import Store
+
+    store = Store(url)
+    migrate.require(store)
+    return store
+
+
 def parse_pairs(pairs: Sequence[str]) -> dict[str, str]:
     """``NAME=VALUE`` pairs; raises ``UsageError`` for a text without ``=`` or a name given twice."""
     values: dict[str, str] = {}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def run(
     job: str, pairs: tuple[str, ...], url: str, apps: tuple[str, ...], slots: int, as_json: bool
 ) -> int:
-    r"""Start JOB for an identity, or take it up where it stopped.
+    """Start JOB for an identity, or take it up where it stopped.
 
     \b
     retoma run posting -p reference_date=2026-11-30 --slots 2
@@ -64,6 +64,8 @@ def print_result(store: Store, result: RunResult, as_json: bool) -> None:
         f" + filtered {found['filtered']} + set aside {found['set_aside']}"
         f" + deferred {found['deferred']}"
     )
+    if not found["items_read"] and result.exit_code == 0:
+        click.echo("  note: the input was empty; a completed identity is not run again", err=True)
     if result.failure:
         click.echo(f"  failure: {result.failure}")
     hints = {

@@ -15,7 +15,7 @@ def status(run_id: int | None, url: str, as_json: bool) -> int:
     """Show the newest runs, or RUN with its steps, counts and chunks."""
     from retoma.operations import queries
 
-    store = options.open_store(url)
+    store = options.existing_store(url)
     if run_id is None:
         found = queries.recent_runs(store)
         if as_json:

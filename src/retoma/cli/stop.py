@@ -19,7 +19,7 @@ def stop(run_id: int, url: str, apps: tuple[str, ...], reason: str, as_json: boo
     from retoma.operations import commands
     from retoma.registry import load_jobs
 
-    store = options.open_store(url)
+    store = options.existing_store(url)
     result = commands.stop(store, run_id, load_jobs(apps), reason=reason)
     print_result(store, result, as_json)
     return result.exit_code

@@ -18,7 +18,7 @@ def verify(run_id: int, url: str, apps: tuple[str, ...], as_json: bool) -> int:
     from retoma.operations import queries
     from retoma.operations.verify import verify as prove
 
-    store = options.open_store(url)
+    store = options.existing_store(url)
     name = queries.status(store, run_id)["job"]
     found = prove(store, options.job_named(apps, name), run_id)
     if as_json:

@@ -41,6 +41,20 @@ def started(pid: int) -> str:
     return "" if fields[0] in ("Z", "X") else fields[19]
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether a process exists but stands still, by a signal or a debugger."""
+    fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return bool(fields) and fields[0] in ("T", "t")
+
+
+def is_at_work(node: Mapping[str, Any] | None, slot_pid: int) -> bool:
+    """Whether a slot of this host runs under a supervisor that runs and will end it in time."""
+    if node is None or not started(slot_pid) or is_stopped(slot_pid):
+        return False
+    supervisor = int(node["pid"])
+    return started(supervisor) == node["pid_started"] and not is_stopped(supervisor)
+
+
 def this_node(name: str, slots: int, code_version: str) -> NodeIdentity:
     """What a supervisor says of itself; a restart is a new incarnation."""
     return NodeIdentity(

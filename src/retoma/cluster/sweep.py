@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from retoma.clock import Clock
 from retoma.cluster import takeover
-from retoma.cluster.identity import is_certainly_dead
+from retoma.cluster.identity import is_at_work, is_certainly_dead
 from retoma.cluster.suspicion import Suspicion
 from retoma.cluster.timing import Timing
 from retoma.events import Event, EventBus
@@ -56,6 +56,7 @@ class Sweep:
             if chunk.is_expired
         ]
         ripe = self._suspicion.observe(expired, self.clock.monotonic())
+        ripe -= {c.claim.chunk_id for c in chunks if self._is_only_busy(session, c, ripe)}
         blocker = self._blocker(session, [c for c in chunks if c.claim.chunk_id in ripe])
         if blocker is not None:
             # Nobody could renew behind it: it alone is judged, and all other waiting starts anew.
@@ -69,6 +70,16 @@ class Sweep:
                 node = nodes.identity(session, chunk.owner.node_id)
                 if is_certainly_dead(node, chunk.owner.pid):
                     self._take(session, chunk, "its worker is dead on this host")
+
+    def _is_only_busy(self, session: Session, chunk: takeover.Running, ripe: set[Hashable]) -> bool:
+        """On SQLite a long transaction keeps even its own supervisor from renewing its lease.
+
+        So there a slot that runs under a running supervisor is left to that: it ends the slot at the
+        attempt's deadline. One host has them all, so that this can be seen.
+        """
+        if self.store.dialect.name != "sqlite" or chunk.claim.chunk_id not in ripe:
+            return False
+        return is_at_work(nodes.identity(session, chunk.owner.node_id), chunk.owner.pid)
 
     def _blocker(self, session: Session, ripe: list[takeover.Running]) -> takeover.Running | None:
         """The chunk whose slot holds SQLite's write lock; other databases lock by row."""

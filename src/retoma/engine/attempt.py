@@ -193,4 +193,6 @@ class Attempts:
 
 def _said(error: BaseException) -> str:
     """The error in words that may be stored and shown: a driver quotes values of the row."""
-    return storable(mask_text(f"{type(error).__name__}: {error}".strip()))
+    notes = "; ".join(getattr(error, "__notes__", ()))
+    where = f" ({notes})" if notes else ""
+    return storable(mask_text(f"{type(error).__name__}: {error}".strip() + where))

@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from retoma.errors import FailureKind
+from retoma.errors import FailureKind, PermanentFailure
 from retoma.model.items import StepContext, Writer, Written
 from retoma.store.session import Session
 
 Classify = Callable[[BaseException], FailureKind]
+
+
+_REFUSED_IN_A_ROW = 20
 
 
 @dataclass(slots=True)
@@ -62,12 +65,22 @@ def write_effects(
             work.back_to("effects")
             if end - start == 1:
                 effects.refused.append((start, "REFUSED_BY_DATABASE", _first_line(error)))
+                _require_some_success(effects, _first_line(error))
             else:
                 middle = (start + end) // 2
                 pending += [(middle, end), (start, middle)]
             continue
         effects.add(written, start)
     return effects
+
+
+def _require_some_success(effects: Effects, reason: str) -> None:
+    """Rows that are refused one after the other are the job's mistake, not that of the items."""
+    if not effects.done and not effects.already and len(effects.refused) >= _REFUSED_IN_A_ROW:
+        raise PermanentFailure(
+            f"the database refused the first {len(effects.refused)} rows of the chunk, each for"
+            f" itself: {reason}"
+        )
 
 
 def _first_line(error: BaseException) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from retoma.errors import FailureKind, InvalidItem, ItemNotReady
@@ -34,6 +36,14 @@ def process_page(definition: ItemStep, context: StepContext, page: Page) -> Proc
             outcome = SetAside(error.reason, error.message, error.field)
         except ItemNotReady as error:
             outcome = NotReady(error.reason, error.message, error.field)
+        except SystemExit as error:
+            raise RuntimeError(
+                f"the job's function called sys.exit({error.code!r})"
+                f" (item {definition.reader.key_of(item)})"
+            ) from error
+        except Exception as error:
+            error.add_note(f"item {definition.reader.key_of(item)}{_place(error)}")
+            raise
         kind = type(outcome)
         if kind is SetAside or kind is NotReady:
             result.faults.append(fault_of(definition, item, outcome))
@@ -43,6 +53,12 @@ def process_page(definition: ItemStep, context: StepContext, page: Page) -> Proc
             add_row(outcome)
             add_origin(item)
     return result
+
+
+def _place(error: BaseException) -> str:
+    """Where in the job's own code an error came from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f", {Path(frames[-1].filename).name} line {frames[-1].lineno}" if frames else ""
 
 
 def fault_of(definition: ItemStep, item: Any, outcome: SetAside | NotReady) -> ItemFault:

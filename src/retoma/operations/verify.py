@@ -63,7 +63,9 @@ def verify(store: Store, job: Job, run_id: int) -> dict[str, Any]:
         "found": finding.found if finding else None,
         "equation_ok": not broken,
         "broken": broken,
-        "notes": list(finding.notes) if finding else ["the job declares no audit of its effects"],
+        "notes": list(finding.notes)
+        if finding
+        else ["NOT PROVEN: the job declares no audit of its effects"],
         "is_clean": not broken and (finding is None or finding.is_clean),
     }
 

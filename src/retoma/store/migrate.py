@@ -7,7 +7,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, insert, inspect, select, text
+from sqlalchemy import Connection, insert, inspect, make_url, select, text
 
 from retoma.errors import DatabaseUnreachable, FailureKind, SchemaMismatch, UsageError
 from retoma.store import tables
@@ -84,6 +84,18 @@ def _lock(connection: Connection) -> None:
 def _unlock(connection: Connection) -> None:
     if connection.dialect.name in ("mysql", "mariadb"):
         connection.execute(text("SELECT RELEASE_LOCK('retoma_migrate')"))
+
+
+def require(store: Store) -> None:
+    """Raise ``UsageError`` if there are no control tables; nothing is created by looking."""
+    path = make_url(store.url).database if store.dialect.name == "sqlite" else None
+    if (path and not Path(path).exists()) or current_version(store) is None:
+        raise UsageError(
+            f"there are no control tables in {store.shown_url}",
+            safe="Nothing was created.",
+            next_step="check --database; 'retoma run' or 'retoma db migrate' creates them",
+        )
+    ensure(store)
 
 
 def ensure(store: Store) -> None:

@@ -75,6 +75,13 @@ class Store:
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.url = normal_url(url)
+        if make_url(self.url).get_backend_name() == "sqlite" and (
+            make_url(self.url).database in (None, "", ":memory:")
+        ):
+            raise UsageError(
+                "a database in memory dies with its process and can't be taken up again",
+                next_step="use sqlite:///FILE",
+            )
         self.dialect = dialect_for(make_url(self.url).get_backend_name(), clock)
         self.point = point
         self.clock = clock

@@ -30,7 +30,8 @@ class TableWriter:
     def write(
         self, tx: Transaction, context: StepContext, rows: Sequence[Any], *, carefully: bool
     ) -> Written:
-        """Insert the rows that are not there yet."""
+        """Insert the rows that are not there yet; raises ``TypeError`` for a row of another shape."""
+        self._require_shape(rows)
         if not carefully:
             tx.insert(self.table, self.columns, rows)
             return Written(done=len(rows))
@@ -56,6 +57,16 @@ class TableWriter:
                 conflicts.append(position)
         tx.insert(self.table, self.columns, fresh)
         return Written(done=len(fresh), already=already, conflicts=tuple(conflicts))
+
+    def _require_shape(self, rows: Sequence[Any]) -> None:
+        width = len(self.columns)
+        for row in rows:
+            if not isinstance(row, tuple | list) or len(row) != width:
+                what = f"{len(row)} values" if isinstance(row, tuple | list) else type(row).__name__
+                raise TypeError(
+                    f"the job's function returned {what} for a row of {self.table.name}, which takes"
+                    f" a tuple of {width}: {', '.join(self.columns)}"
+                )
 
     def _existing(
         self, tx: Transaction, key: tuple[str, ...], rows: Sequence[Any]
