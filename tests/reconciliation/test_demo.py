@@ -93,7 +93,7 @@ def test_a_night_is_posted_under_kills(database_url: str) -> None:
     assert (result["missing"], result["duplicate"], result["unexpected"]) == (0, 0, 0)
     assert result["sum_difference"] == "0.00"
     parts = ("entries", "item_errors", "deferred", "already_done")
-    assert sum(result[part] for part in parts) == result["transactions"] == 30_000
+    assert sum(result[part] for part in parts) == result["transactions"] == 60_000
 
 
 def test_workers_that_can_not_work_are_told_of(
