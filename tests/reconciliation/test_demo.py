@@ -84,7 +84,7 @@ def test_senseless_plans_are_refused(wrong: dict[str, int]) -> None:
 
 
 def test_a_night_is_posted_under_kills(database_url: str) -> None:
-    plan = Plan(transactions=60_000, database=database_url, seed=2)
+    plan = Plan(transactions=90_000, database=database_url, seed=2)
     result = run_demo(plan, PlainLines())
     assert result["is_clean"], result
     assert result["kills"] >= 2
@@ -93,7 +93,7 @@ def test_a_night_is_posted_under_kills(database_url: str) -> None:
     assert (result["missing"], result["duplicate"], result["unexpected"]) == (0, 0, 0)
     assert result["sum_difference"] == "0.00"
     parts = ("entries", "item_errors", "deferred", "already_done")
-    assert sum(result[part] for part in parts) == result["transactions"] == 60_000
+    assert sum(result[part] for part in parts) == result["transactions"] == 90_000
 
 
 def test_workers_that_can_not_work_are_told_of(
