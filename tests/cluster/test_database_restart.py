@@ -14,7 +14,9 @@ from tests.cluster.scene import Scene
 from tests.cluster.servers import MortalServer, mortal_server
 
 # Short: within a lease. Long: past the lease, and past the silence after which a node is removed.
-SHORT, LONG = 1.5, 9.0
+SHORT, LONG = 1.5, 16.0
+# Slower than other scenes: a disk that stalls for two seconds must not look like silence.
+SCALE = 0.4
 
 
 @pytest.fixture(
@@ -37,7 +39,7 @@ def server(
 def test_a_database_that_dies_and_comes_back_costs_no_chunk_a_try(
     server: MortalServer, tmp_path: Path
 ) -> None:
-    scene = Scene(server.url, tmp_path)
+    scene = Scene(server.url, tmp_path, scale=SCALE)
     try:
         scene.submit()
         gate = scene.close_gate()
@@ -60,8 +62,7 @@ def test_a_database_that_dies_and_comes_back_costs_no_chunk_a_try(
         states = scene.rows("SELECT state FROM batch_node")
         assert states == [("ACTIVE",), ("ACTIVE",)]
         events = scene.rows("SELECT after_state FROM batch_event WHERE noun = 'node'")
-        # A busy machine may be late to beat again; only REMOVED would be a judgement.
-        assert {row[0] for row in events} <= {"ACTIVE", "UNREACHABLE"}
+        assert {row[0] for row in events} == {"ACTIVE"}, "somebody healthy was judged silent"
         alive = {pid for worker in workers for pid in worker.slots()}
         assert slots <= alive, "a healthy slot died"
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from retoma.model.status import RunState
+from retoma.operations.verify import verify
 from tests.engine.conftest import Nights
 from tests.engine.night import Night
 from tests.engine.small_job import make_job
@@ -47,6 +48,32 @@ def test_a_change_of_what_was_read_fails_the_run_and_is_named(
     assert words in str(run.failure)
     assert run.instance_state == "OPEN"
     assert len(here.effects()) == 6
+
+
+def test_a_row_that_vanishes_before_its_chunk_is_read_fails_the_run_and_the_proof(
+    night: Nights,
+) -> None:
+    here = half_done(night)
+    here.change("DELETE FROM source WHERE id = 12")
+    assert here.to_end() is RunState.FAILED
+    run = here.run()
+    assert run.failure_kind == "SOURCE_CHANGED"
+    assert "6 items were planned, 5 are read" in str(run.failure)
+    report = verify(here.store, here.job, run.run_id)
+    assert not report["is_clean"]
+    assert report["broken"] == ["step copy: 6 items were planned, 5 are read"]
+
+
+def test_a_row_that_arrives_before_its_chunk_is_read_is_worked_off_like_the_others(
+    night: Nights,
+) -> None:
+    here = half_done(night)
+    here.change("DELETE FROM source WHERE id = 13")
+    here.change(LATE.format(13))
+    here.change(LATE.format(10))
+    assert here.to_end() is RunState.COMPLETED
+    assert len(here.effects()) == 7
+    assert verify(here.store, here.job, here.run().run_id)["is_clean"]
 
 
 def test_after_the_change_is_undone_the_run_can_be_taken_up(night: Nights) -> None:

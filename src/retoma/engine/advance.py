@@ -154,7 +154,7 @@ class Advance:
                 FailureKind.PERMANENT,
                 f"step {step.name}: {now.counts.unexplained} items read have no outcome",
             )
-        difference = self._compare_with_source(step, now)
+        difference = now.missing_from(step) or self._compare_with_source(step, now)
         if difference:
             return Verdict(StepState.FAILED, "SOURCE_CHANGED", difference)
         if now.counts.set_aside:

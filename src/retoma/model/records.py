@@ -142,6 +142,19 @@ class StepProgress:
     counts: Counts
     version_sum: int
 
+    def missing_from(self, step: StepRow) -> str | None:
+        """In words: fewer items are read than were planned; None if nothing of the plan is missing.
+
+        Nothing of the pinned input may stay unread without a reason. A row that arrives in time to be
+        read is worked off like the others, so more is no fault.
+        """
+        if step.pinned_count is None or self.counts.first_reads >= step.pinned_count:
+            return None
+        return (
+            f"step {step.name}: {step.pinned_count} items were planned,"
+            f" {self.counts.first_reads} are read"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class NodeIdentity:

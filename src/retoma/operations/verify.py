@@ -8,7 +8,7 @@ from retoma.errors import UsageError
 from retoma.model.items import StepContext
 from retoma.model.job import Finding, Job
 from retoma.model.parameters import from_json
-from retoma.model.records import RunRow
+from retoma.model.records import RunRow, StepRow
 from retoma.store import progress, runs
 from retoma.store.session import Session
 from retoma.store.store import Store
@@ -97,13 +97,18 @@ def _broken(session: Session, row: RunRow) -> list[str]:
         if found:
             broken.append(f"{found} {words}")
     for step in progress.steps_of(session, row.instance_id):
-        broken += _broken_step(session, row, step.name, step.step_id)
+        broken += _broken_step(session, row, step)
     return broken
 
 
-def _broken_step(session: Session, row: RunRow, name: str, step_id: int) -> list[str]:
+def _broken_step(session: Session, row: RunRow, step: StepRow) -> list[str]:
     broken = []
-    counts = progress.of_step(session, step_id).counts
+    name = step.name
+    now = progress.of_step(session, step.step_id)
+    missing = now.missing_from(step)
+    if missing:
+        broken.append(missing)
+    counts = now.counts
     if counts.unexplained:
         broken.append(f"step {name}: {counts.unexplained} items read have no outcome")
     for kind, counted in (("INVALID_ITEM", counts.set_aside), ("NOT_READY", counts.deferred)):
