@@ -11,6 +11,7 @@ import pytest
 
 from retoma.cluster.identity import this_node
 from retoma.cluster.supervisor import _pause_seconds
+from retoma.host import THIS_HOST
 from retoma.store import nodes
 from tests.cluster.backends import only_on, quick_on
 from tests.cluster.programs import until
@@ -77,7 +78,7 @@ def test_a_death_here_is_not_taken_for_one_on_another_host_with_the_same_pid(sce
     worker = scene.worker()
     victim = until("the item is reached", lambda: seen_by(scene, DOOMED))[0]
     # As if the chunk belonged to a slot of another machine that happens to have the same numbers.
-    other = this_node("elsewhere", 1, "1")
+    other = this_node(THIS_HOST, "elsewhere", 1, "1")
     node = nodes.register(scene.store.control(), replace(other, boot_id="elsewhere"))
     scene.change("UPDATE batch_chunk SET owner_node = :node WHERE state = 'RUNNING'", node=node)
     os.kill(victim, signal.SIGKILL)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from retoma.host import THIS_HOST
 from retoma.store import chunks, migrate, tables
 from retoma.store.dialects.contract import ZombieRemains
 from retoma.store.dialects.sqlite_lock import holder_of_write_lock
@@ -127,14 +128,14 @@ def test_on_sqlite_the_owner_is_ended_only_if_it_holds_the_write_lock(
     path = tmp_path / "retoma.db"
     control = sqlite_store.control()
     with process(path, "lock") as holder, process(path, "idle") as idle:
-        assert holder_of_write_lock(str(path)) == holder.pid
+        assert holder_of_write_lock(THIS_HOST, str(path)) == holder.pid
         for pid in (idle.pid, None):
             sqlite_store.dialect.end_session(control, "rt:s:1:1", pid)
             assert (holder.poll(), idle.poll()) == (None, None)
         sqlite_store.dialect.end_session(control, "rt:s:1:1", holder.pid)
         assert holder.wait(timeout=5) == -signal.SIGKILL
         assert idle.poll() is None
-        assert holder_of_write_lock(str(path)) is None
+        assert holder_of_write_lock(THIS_HOST, str(path)) is None
         control.change("t", "UPDATE batch_store SET id = 1")
     control.close()
 
@@ -142,7 +143,7 @@ def test_on_sqlite_the_owner_is_ended_only_if_it_holds_the_write_lock(
 def test_on_sqlite_nobody_ends_himself(sqlite_store: Store, tmp_path: Path) -> None:
     control, work = sqlite_store.control(), sqlite_store.work()
     work.begin("work.begin")
-    own = holder_of_write_lock(str(tmp_path / "retoma.db"))
+    own = holder_of_write_lock(THIS_HOST, str(tmp_path / "retoma.db"))
     assert own is not None
     sqlite_store.dialect.end_session(control, "rt:s:1:1", own)
     assert is_alive(work)
@@ -157,8 +158,8 @@ def test_on_sqlite_asking_for_the_holder_does_not_drop_its_lock(
     work = sqlite_store.work()
     work.begin("work.begin")
     for _ in range(3):
-        assert holder_of_write_lock(str(path)) is not None
+        assert holder_of_write_lock(THIS_HOST, str(path)) is not None
     work.change("t", "UPDATE batch_store SET id = 1")
     work.commit("work.commit")
-    assert holder_of_write_lock(str(path)) is None
+    assert holder_of_write_lock(THIS_HOST, str(path)) is None
     work.close()

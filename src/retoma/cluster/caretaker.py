@@ -36,7 +36,7 @@ class Caretaker:
         store, clock, bus = self.store, self.store.clock, EventBus()
         timing = timing_from(os.environ)
         self._session = store.control()
-        self._node = nodes.register(self._session, this_node("", 0, VERSION))
+        self._node = nodes.register(self._session, this_node(store.host, "", 0, VERSION))
         self._coordinator = Coordinator(
             store, self.jobs, clock, timing, bus, self._node, 0, self.run_id
         )

@@ -114,7 +114,10 @@ class Coordinator:
             return set()
         self._looked_at = now
         found = {run.coordinator for run in others if run.coordinator is not None}
-        return {node for node in found if is_certainly_dead(nodes.identity(self.session, node))}
+        host = self.store.host
+        return {
+            node for node in found if is_certainly_dead(host, nodes.identity(self.session, node))
+        }
 
     def _take(self, run: RunRow) -> None:
         cause = "launched" if run.coordinator is None else f"node {run.coordinator} fell silent"

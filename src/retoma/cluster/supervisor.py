@@ -17,6 +17,7 @@ from retoma.cluster.coordinator import Coordinator
 from retoma.cluster.identity import this_node
 from retoma.cluster.joining import join
 from retoma.cluster.keeper import Keeper
+from retoma.cluster.processes import ChildProcesses
 from retoma.cluster.sweep import Sweep
 from retoma.cluster.timing import DEFAULT_TIMING, Timing
 from retoma.errors import NeedsPerson, TransientFailure
@@ -48,39 +49,38 @@ class Supervisor:
     clock: Clock = SYSTEM_CLOCK
     bus: EventBus = field(default_factory=EventBus)
     stop_requested: threading.Event = field(default_factory=threading.Event)
+    children: Children = field(init=False)
+    keeper: Keeper = field(init=False)
+    coordinator: Coordinator = field(init=False)
     _stopping: bool = False
     _failure: list[BaseException] = field(default_factory=list)
     _finished: threading.Event = field(default_factory=threading.Event)
     _crashes: int = 0
+    _told: tuple[float, int, int] | None = None
 
     def run(self, token: str | None = None, node_id: int | None = None) -> RunState | None:
         """Work; the state of ``only_run`` if it ended. ``token``: its coordination lease, if held."""
-        identity = this_node(self.name, self.slots, VERSION)
+        identity = this_node(self.store.host, self.name, self.slots, VERSION)
         sent = self.clock.boottime()
         node_id = node_id or join(self.store, identity, self.timing, self.bus)
-        children = Children(self.store.url, self.apps, self.only_run, self.timing, self.clock)
-        coordinator = Coordinator(
-            self.store,
-            self.jobs,
+        children = ChildProcesses(
             self.clock,
-            self.timing,
-            self.bus,
-            node_id,
-            self.slots,
-            self.only_run,
+            url=self.store.url,
+            apps=self.apps,
+            run_id=self.only_run,
+            timing=self.timing,
         )
+        self.begin(children, identity, node_id, sent)
         if token is not None and self.only_run is not None:
-            coordinator.hold(self.only_run, token)
-        keeper = self._keeper(children, identity, node_id)
-        keeper.rejoined = coordinator.rejoined
-        keeper.node_belief = sent + self.timing.lease - self.timing.margin
+            self.coordinator.hold(self.only_run, token)
         threads = [
-            self._timer("keeper", keeper.tick, 0.1),
-            self._timer("coordinator", coordinator.tick, self.timing.coordinate),
+            self._timer("keeper", self.keeper.tick, 0.1),
+            self._timer("coordinator", self.coordinator.tick, self.timing.coordinate),
         ]
         try:
-            self._watch(children, keeper, coordinator)
-            self._drain(children, keeper)
+            while not self.is_over():
+                self.tick()
+            self._drain()
         finally:
             children.kill_all()
             self._finished.set()
@@ -88,16 +88,17 @@ class Supervisor:
                 thread.join(timeout=10)
         if self._failure:
             raise self._failure[0]
-        keeper.tick()
-        coordinator.put_down()
-        keeper.leave()
-        return coordinator.ended.get(self.only_run) if self.only_run is not None else None
+        self.leave()
+        return self.coordinator.ended.get(self.only_run) if self.only_run is not None else None
 
-    def _keeper(self, children: Children, identity: NodeIdentity, node_id: int) -> Keeper:
+    def begin(self, children: Children, identity: NodeIdentity, node_id: int, sent: float) -> None:
+        """Take up the work of a node that was registered; ``sent``: before that, by ``boottime``."""
+
         def is_mine(_node: int, pid: int) -> bool:
             return any(child.pid == pid for child in list(children.alive.values()))
 
-        return Keeper(
+        self.children = children
+        self.keeper = Keeper(
             store=self.store,
             clock=self.clock,
             timing=self.timing,
@@ -108,6 +109,24 @@ class Supervisor:
             node_id=node_id,
             is_stopping=lambda: self._stopping,
         )
+        self.coordinator = Coordinator(
+            self.store,
+            self.jobs,
+            self.clock,
+            self.timing,
+            self.bus,
+            node_id,
+            self.slots,
+            self.only_run,
+        )
+        self.keeper.rejoined = self.coordinator.rejoined
+        self.keeper.node_belief = sent + self.timing.lease - self.timing.margin
+
+    def leave(self) -> None:
+        """Give back what is left, and say goodbye."""
+        self.keeper.tick()
+        self.coordinator.put_down()
+        self.keeper.leave()
 
     def _timer(self, name: str, tick: Callable[[], None], every: float) -> threading.Thread:
         def loop() -> None:
@@ -123,24 +142,23 @@ class Supervisor:
         thread.start()
         return thread
 
-    def _watch(self, children: Children, keeper: Keeper, coordinator: Coordinator) -> None:
-        """Keep the slots filled and informed until there is a reason to end."""
-        told: tuple[float, int, int] | None = None
-        while not self._is_over(coordinator):
-            for number in range(self.slots):
-                if number not in children.alive:
-                    children.spawn(number, keeper.node_id, keeper.node_belief)
-            told = self._inform(children, keeper, told)
-            children.hear(_HEAR_SECONDS)
-            children.kill_overdue()
-            self._note(children, keeper)
-            self._require_database(keeper)
-            for death in children.reap():
-                keeper.deaths.put(death)
-                self._require_life(death)
-                self.bus.publish(Event("slot.died", detail=death.cause))
-                # A slot that dies at birth must not be spawned in a tight loop.
-                self._finished.wait(_pause_seconds(self._crashes))
+    def tick(self) -> None:
+        """Keep the slots filled and informed, once."""
+        children, keeper = self.children, self.keeper
+        for number in range(self.slots):
+            if number not in children.alive:
+                children.spawn(number, keeper.node_id, keeper.node_belief)
+        self._inform()
+        children.hear(_HEAR_SECONDS)
+        children.kill_overdue()
+        self._note()
+        self._require_database()
+        for death in children.reap():
+            keeper.deaths.put(death)
+            self._require_life(death)
+            self.bus.publish(Event("slot.died", detail=death.cause))
+            # A slot that dies at birth must not be spawned in a tight loop.
+            self.clock.sleep(_pause_seconds(self._crashes))
 
     def _require_life(self, death: Death) -> None:
         """Slots that die again and again before they hold a chunk would be spawned for ever."""
@@ -152,8 +170,9 @@ class Supervisor:
                 next_step="look at the errors above, cure the cause, then repeat the same command",
             )
 
-    def _require_database(self, keeper: Keeper) -> None:
+    def _require_database(self) -> None:
         """A worker waits for its database as long as it takes; a foreground run tells its caller."""
+        keeper = self.keeper
         if self.only_run is None or keeper.trouble_since is None:
             return
         seconds = self.clock.monotonic() - keeper.trouble_since
@@ -164,48 +183,49 @@ class Supervisor:
                 next_step="cure the cause, then repeat the same command",
             )
 
-    def _note(self, children: Children, keeper: Keeper) -> None:
-        while children.reports:
-            report = children.reports.pop(0)
+    def _note(self) -> None:
+        while self.children.reports:
+            report = self.children.reports.pop(0)
             if "ended" in report:
                 self._crashes = 0
                 name = "chunk.failed" if report["kind"] else "chunk.completed"
                 if report["kind"]:
-                    keeper.left.put((report["ended"], str(report["message"])))
+                    self.keeper.left.put((report["ended"], str(report["message"])))
                 self.bus.publish(Event(name, items=report["items"], detail=str(report["message"])))
             elif "trouble" in report:
                 self.bus.publish(Event("database.trouble", detail=str(report["trouble"])))
 
-    def _inform(
-        self, children: Children, keeper: Keeper, told: tuple[float, int, int] | None
-    ) -> tuple[float, int, int]:
+    def _inform(self) -> None:
+        keeper = self.keeper
         news = (keeper.node_belief, id(keeper.beliefs), keeper.node_id)
-        if news != told:
+        if news != self._told:
             order = {
                 "believe": keeper.node_belief,
                 "claims": keeper.beliefs,
                 "node": keeper.node_id,
             }
-            children.tell_all(order)
-        return news
+            self.children.tell_all(order)
+        self._told = news
 
-    def _is_over(self, coordinator: Coordinator) -> bool:
+    def is_over(self) -> bool:
+        """Whether there is a reason to end."""
         if self._failure:
             return True
         if self.only_run is not None:
             # A stop of a foreground run is a request in the store: the coordinator ends the run.
-            return self.only_run in coordinator.ended
+            return self.only_run in self.coordinator.ended
         return self.stop_requested.is_set()
 
-    def _drain(self, children: Children, keeper: Keeper) -> None:
+    def _drain(self) -> None:
         """Let the slots finish the chunk in hand; what does not end in time is given back."""
+        children, keeper = self.children, self.keeper
         self._stopping = True
         children.tell_all({"stop": True})
         until = self.clock.monotonic() + _GRACE_SECONDS
         while children.alive and self.clock.monotonic() < until:
             children.hear(_HEAR_SECONDS)
             children.kill_overdue()
-            self._note(children, keeper)
+            self._note()
             for death in children.reap():
                 keeper.deaths.put(death)
         for child in list(children.alive.values()):

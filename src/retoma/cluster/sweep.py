@@ -68,7 +68,7 @@ class Sweep:
                 self._take(session, chunk, "its lease ran out")
             elif not self.is_mine(chunk.owner.node_id, chunk.owner.pid):
                 node = nodes.identity(session, chunk.owner.node_id)
-                if is_certainly_dead(node, chunk.owner.pid):
+                if is_certainly_dead(self.store.host, node, chunk.owner.pid):
                     self._take(session, chunk, "its worker is dead on this host")
 
     def _is_only_busy(self, session: Session, chunk: takeover.Running, ripe: set[Hashable]) -> bool:
@@ -79,14 +79,15 @@ class Sweep:
         """
         if self.store.dialect.name != "sqlite" or chunk.claim.chunk_id not in ripe:
             return False
-        return is_at_work(nodes.identity(session, chunk.owner.node_id), chunk.owner.pid)
+        node = nodes.identity(session, chunk.owner.node_id)
+        return is_at_work(self.store.host, node, chunk.owner.pid)
 
     def _blocker(self, session: Session, ripe: list[takeover.Running]) -> takeover.Running | None:
         """The chunk whose slot holds SQLite's write lock; other databases lock by row."""
         path = session.connection.engine.url.database
         if not ripe or not path or self.store.dialect.name != "sqlite":
             return None
-        holder = holder_of_write_lock(path)
+        holder = holder_of_write_lock(self.store.host, path)
         return next((chunk for chunk in ripe if chunk.owner.pid == holder), None)
 
     def _take(self, session: Session, chunk: takeover.Running, cause: str) -> None:

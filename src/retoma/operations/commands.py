@@ -136,14 +136,14 @@ def _take(
     first = row
     while True:
         is_dead = row.coordinator is not None and is_certainly_dead(
-            nodes.identity(session, row.coordinator)
+            store.host, nodes.identity(session, row.coordinator)
         )
         ripe = watched.observe(
             [(row.run_id, row.coordination_token)] if not row.is_coordinated else [],
             store.clock.monotonic(),
         )
         if row.coordinator is None or is_dead or ripe:
-            identity = this_node("", supervisor.slots, VERSION)
+            identity = this_node(store.host, "", supervisor.slots, VERSION)
             node_id = join(store, identity, timing, supervisor.bus)
             token = runs.coordinate(session, row, node_id, timing.lease, "run in the foreground")
             if token is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import secrets
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,12 @@ from typing import Any
 from sqlalchemy import Connection, insert, inspect, make_url, select, text
 
 from retoma.errors import DatabaseUnreachable, FailureKind, SchemaMismatch, UsageError
-from retoma.store import tables
+from retoma.store import production, tables
 from retoma.store.failure import explained
 from retoma.store.store import Store, dialect_for
 
 VERSION_TABLE = "batch_schema_version"
-HEAD = "0001"
+HEAD = "0002"
 
 
 def _configuration() -> Any:
@@ -99,9 +100,13 @@ def require(store: Store) -> None:
 
 
 def ensure(store: Store) -> None:
-    """Create the control tables if there are none; refuse those of another version."""
+    """Create the control tables if there are none; refuse those of another version.
+
+    Refuses a store marked as production as well, if faults are allowed in this process.
+    """
     version = current_version(store)
     if version == HEAD:
+        production.refuse_faults(store, os.environ)
         _ensure_name(store)
         return
     if version is not None and version > HEAD:

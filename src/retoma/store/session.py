@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Executable, RootTransaction, text
+from sqlalchemy import Connection, Executable, RootTransaction
 
 from retoma.clock import SYSTEM_CLOCK, Clock
 from retoma.errors import WitnessGone
@@ -58,7 +58,7 @@ class Session:
         self._require_transaction()
         self._point(name)
         if isinstance(statement, str):
-            statement = text(self.dialect.render(statement, {}))
+            statement = self.dialect.prepared(statement)
         result = self.connection.execute(statement, parameters or {})
         self._point(name + ".after")
         return result

@@ -11,6 +11,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, Operati
 from retoma.clock import SYSTEM_CLOCK, Clock
 from retoma.errors import DatabaseUnreachable, FailureKind, UsageError
 from retoma.faults import Point, no_point
+from retoma.host import THIS_HOST, Host
 from retoma.store.dialects.contract import Dialect
 from retoma.store.session import Session
 
@@ -27,12 +28,12 @@ def new_token() -> str:
     return secrets.token_hex(16)
 
 
-def dialect_for(name: str, clock: Clock = SYSTEM_CLOCK) -> Dialect:
+def dialect_for(name: str, clock: Clock = SYSTEM_CLOCK, host: Host = THIS_HOST) -> Dialect:
     """The dialect of an SQLAlchemy backend name."""
     if name == "sqlite":
         from retoma.store.dialects.sqlite import Sqlite
 
-        return Sqlite(clock)
+        return Sqlite(clock, host)
     if name == "postgresql":
         from retoma.store.dialects.postgres import Postgres
 
@@ -73,6 +74,7 @@ class Store:
         engine: Engine | None = None,
         point: Point = no_point,
         clock: Clock = SYSTEM_CLOCK,
+        host: Host = THIS_HOST,
     ) -> None:
         self.url = normal_url(url)
         if make_url(self.url).get_backend_name() == "sqlite" and (
@@ -82,9 +84,10 @@ class Store:
                 "a database in memory dies with its process and can't be taken up again",
                 next_step="use sqlite:///FILE",
             )
-        self.dialect = dialect_for(make_url(self.url).get_backend_name(), clock)
+        self.dialect = dialect_for(make_url(self.url).get_backend_name(), clock, host)
         self.point = point
         self.clock = clock
+        self.host = host
         try:
             self.engine = engine or self.dialect.make_engine(self.url)
         except (NoSuchModuleError, ModuleNotFoundError) as error:

@@ -94,6 +94,7 @@ store_identity = Table(
     Column("id", SmallInteger, primary_key=True, autoincrement=False),
     Column("name", name_of(16), nullable=False),
     Column("created_at", Instant, nullable=False),
+    _flag("is_production"),
 )
 
 instance = Table(

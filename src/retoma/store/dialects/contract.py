@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, TextClause, text
 
 from retoma.errors import FailureKind
 
@@ -130,6 +131,11 @@ class Dialect(ABC):
     def is_connection_lost(self, error: BaseException) -> bool:
         """Whether the connection broke: what the server did last is open, and nobody is to blame."""
         return False
+
+    @lru_cache(maxsize=512)  # noqa: B019 - a dialect lives as long as its process
+    def prepared(self, template: str) -> TextClause:
+        """The template as a statement: parsed once, not with every chunk."""
+        return text(self.render(template, {}))
 
     def render(self, template: str, extra: Mapping[str, str]) -> str:
         """The template with this dialect's expressions in place of the placeholders."""

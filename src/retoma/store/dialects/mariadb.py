@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Engine, create_engine, event, text
@@ -61,6 +62,7 @@ class MariaDb(Dialect):
     def after(self, parameter: str) -> str:
         return f"DATE_ADD(UTC_TIMESTAMP(6), INTERVAL CAST(:{parameter} AS DECIMAL(20,6)) SECOND)"
 
+    @lru_cache(maxsize=128)  # noqa: B019 - a dialect lives as long as its process
     def _fold(self, operation: Guarded) -> str:
         extra = {
             "held": "held_ IS NOT NULL",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Engine, create_engine, text
@@ -53,6 +54,7 @@ class Postgres(Dialect):
     def after(self, parameter: str) -> str:
         return f"clock_timestamp() + make_interval(secs => CAST(:{parameter} AS double precision))"
 
+    @lru_cache(maxsize=128)  # noqa: B019 - a dialect lives as long as its process
     def _fold(self, operation: Guarded) -> str:
         extra = {
             "held": "EXISTS (SELECT 1 FROM held)" if operation.hold else "1 = 1",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sqlite3
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
@@ -14,6 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from retoma.clock import SYSTEM_CLOCK, Clock
 from retoma.errors import FailureKind
+from retoma.host import THIS_HOST, Host
 from retoma.store.dialects.contract import Dialect, Guarded, Statements, ZombieRemains
 from retoma.store.dialects.sqlite_lock import holder_of_write_lock
 from retoma.store.tables import instant_text
@@ -29,8 +29,9 @@ class Sqlite(Dialect):
     row_lock = ""
     mark = "?"
 
-    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, clock: Clock = SYSTEM_CLOCK, host: Host = THIS_HOST) -> None:
         self._clock = clock
+        self._host = host
 
     def make_engine(self, url: str) -> Engine:
         engine = create_engine(url)
@@ -60,35 +61,39 @@ class Sqlite(Dialect):
         session.change(operation.name, "BEGIN IMMEDIATE")
         try:
             is_done = self._run(session, operation, parameters)
-            session.change(operation.name, "COMMIT" if is_done else "ROLLBACK")
+            end = ("commit", "COMMIT") if is_done else ("rollback", "ROLLBACK")
+            session.change(f"{operation.name}.{end[0]}", end[1])
             return is_done
         except BaseException:
             session.abandon()
             raise
 
     def _run(self, session: Statements, operation: Guarded, parameters: Mapping[str, Any]) -> bool:
-        extra = {"held": "1 = 1", "guarded": "1 = 1", "picked": ":picked_"}
-        extra |= {"guard_id": ":guard_id_", "then0_id": ":then0_id_"}
         bound = dict(parameters)
         if operation.hold:
-            held = self.render(operation.hold, extra)
-            if not session.fetch(operation.name, f"SELECT id {held} LIMIT 1", bound):
+            held = self._part(f"SELECT id {operation.hold} LIMIT 1")
+            if not session.fetch(operation.name, held, bound):
                 return False
         if operation.pick:
-            picked = session.fetch(
-                operation.name, f"SELECT id {self.render(operation.pick, extra)} LIMIT 1", bound
-            )
+            pick = self._part(f"SELECT id {operation.pick} LIMIT 1")
+            picked = session.fetch(operation.name, pick, bound)
             if not picked:
                 return False
             bound["picked_"] = picked[0][0]
-        if session.change(operation.name, self.render(operation.guard, extra), bound) != 1:
+        if session.change(operation.name, self._part(operation.guard), bound) != 1:
             return False
         bound["guard_id_"] = self._inserted(session)
         for number, statement in enumerate(operation.then):
-            session.change(operation.name, self.render(statement, extra), bound)
+            session.change(operation.name, self._part(statement), bound)
             if number == 0:
                 bound["then0_id_"] = self._inserted(session)
         return True
+
+    @lru_cache(maxsize=512)  # noqa: B019 - a dialect lives as long as its process
+    def _part(self, template: str) -> str:
+        extra = {"held": "1 = 1", "guarded": "1 = 1", "picked": ":picked_"}
+        extra |= {"guard_id": ":guard_id_", "then0_id": ":then0_id_"}
+        return self.render(template, extra)
 
     def _inserted(self, session: Statements) -> int:
         return int(session.connection.exec_driver_sql("SELECT last_insert_rowid()").scalar_one())
@@ -101,11 +106,11 @@ class Sqlite(Dialect):
         if not path or owner_pid is None:
             return
         for _ in range(100):
-            holder = holder_of_write_lock(path)
-            if holder is None or holder != owner_pid or holder == os.getpid():
+            holder = holder_of_write_lock(self._host, path)
+            if holder is None or holder != owner_pid or holder == self._host.pid():
                 return  # whoever else holds it is alive and brief; the fence refuses the old owner
             try:
-                os.kill(holder, signal.SIGKILL)
+                self._host.kill(holder)
             except ProcessLookupError:
                 return
             except PermissionError as error:
