@@ -5,6 +5,7 @@ RetomaError                      said to a person: what happened, what is safe, 
 │   └── UnknownJob
 ├── DatabaseUnreachable          exit 7: nothing was started
 ├── AlreadyRunning               exit 6: the same identity is running elsewhere
+├── NotPermitted                 exit 9: refused: nothing was started or changed
 ├── NeedsPerson                  exit 4: a machine must not decide this
 │   ├── InstanceAbandoned
 │   ├── SchemaMismatch
@@ -79,6 +80,12 @@ class AlreadyRunning(RetomaError):
     """The same identity has a live owner elsewhere."""
 
     exit_code = ExitCode.RUNNING_ELSEWHERE
+
+
+class NotPermitted(RetomaError):
+    """Refused by a rule of this store or of its owner; nothing was started or changed."""
+
+    exit_code = ExitCode.NOT_PERMITTED
 
 
 class NeedsPerson(RetomaError):

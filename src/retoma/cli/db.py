@@ -53,6 +53,34 @@ def sql(url: str, backend: str | None, as_json: bool) -> int:
 
 @db.command()
 @options.database_option
+@click.option(
+    "--production/--no-production",
+    "is_production",
+    required=True,
+    help="Set the mark, or take it away.",
+)
+@options.json_option
+def mark(url: str, is_production: bool, as_json: bool) -> int:  # fmt: skip
+    """Mark this store as production, or take the mark away; who did it is kept.
+
+    A process that allows faults (RETOMA_ALLOW_FAULTS=1) never opens a marked store, and the crash
+    matrix refuses it.
+    """
+    from retoma.operations.commands import default_actor
+    from retoma.store import production
+
+    store = options.existing_store(url)
+    is_changed = production.mark(store, is_production=is_production, actor=default_actor())
+    if as_json:
+        options.print_json({"production": is_production, "changed": is_changed})
+    else:
+        state = "marked as production" if is_production else "not marked as production"
+        click.echo(f"{store.shown_url} is {'now' if is_changed else 'already'} {state}")
+    return ExitCode.COMPLETED
+
+
+@db.command()
+@options.database_option
 @options.json_option
 def check(url: str, as_json: bool) -> int:
     """Tell whether the control tables are those of this release; exit 4 if not."""
