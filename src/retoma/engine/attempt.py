@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass, field
 
 from retoma.engine.chunk import Bench, commit_chunk
+from retoma.engine.history import Log, Telling, no_log
 from retoma.engine.items import Processed, process_page
 from retoma.engine.sessions import SlotSessions
 from retoma.engine.task import as_item_step
@@ -47,17 +48,21 @@ class Attempts:
     owner: Owner
     random: random.Random
     policy: RetryPolicy = field(default_factory=RetryPolicy)
+    log: Log = no_log
 
     def run(self, job: Job, step: OpenStep, claimed: Claim) -> Outcome:
         """Work a claimed chunk off; whatever happens, the chunk's row tells it afterwards."""
         failed = 0
         carefully = claimed.fence > 1
+        telling = Telling(self.log, claimed, self.owner)
         while True:
+            telling.invoke()
             try:
-                counts = self._once(job, step, claimed, carefully=carefully)
+                counts = self._once(job, step, claimed, telling, carefully=carefully)
             except Exception as error:
-                outcome = self._failed(claimed, error)
+                outcome = self._failed(claimed, telling, error)
             else:
+                telling.ok()
                 return Outcome(None, counts)
             if outcome.kind is None or outcome.kind is FailureKind.LOST_RACE:
                 return outcome
@@ -69,11 +74,14 @@ class Attempts:
             carefully = True
             self.sessions.pause(wait)
 
-    def _once(self, job: Job, step: OpenStep, claimed: Claim, *, carefully: bool) -> Counts:
+    def _once(
+        self, job: Job, step: OpenStep, claimed: Claim, telling: Telling, *, carefully: bool
+    ) -> Counts:
         self.sessions.require_belief(claimed)  # a second try may come long after the first
         definition = as_item_step(job.step(step.step_name))
         context = self._context(job, step, claimed)
         page = self._read(definition, context, claimed)
+        telling.has_read(page)
         processed = process_page(definition, context, page)
         self.sessions.control.at("chunk.processed")
         return self._commit(
@@ -115,22 +123,19 @@ class Attempts:
             self.sessions.work.abandon()
             raise
 
-    def _failed(self, claimed: Claim, error: Exception) -> Outcome:
-        if isinstance(error, LostClaim):
-            return Outcome(FailureKind.LOST_RACE, message=str(error))
-        if isinstance(error, (WitnessGone, ZombieRemains)):
-            return Outcome(FailureKind.TRANSIENT, message=_said(error))
-        if isinstance(error, _PASSING):
-            return Outcome(FailureKind.TRANSIENT, message=_said(error))
-        if not is_database_error(error):
-            return Outcome(FailureKind.PERMANENT, message=_said(error))
+    def _failed(self, claimed: Claim, telling: Telling, error: Exception) -> Outcome:
+        if not is_database_error(error):  # raised before a commit was sent
+            telling.fail()
+            return _without_doubt(error)
         kind = self.store.kind_of(error)
         message = _said(getattr(error, "orig", None) or error)
         self.sessions.reopen()
-        if kind is FailureKind.TRANSIENT and self._did_commit(claimed):
+        if kind is FailureKind.TRANSIENT and self._did_commit(claimed, telling):
             return Outcome(
                 None, Counts(), "the commit's answer was lost; the chunk row tells it committed"
             )
+        if kind is not FailureKind.TRANSIENT:
+            telling.fail()
         self._end_older_claims(claimed)
         is_blameless = self.store.dialect.is_connection_lost(error)
         return Outcome(kind, message=message, is_blameless=is_blameless)
@@ -147,17 +152,23 @@ class Attempts:
                 raise
             self.sessions.reopen()
 
-    def _did_commit(self, claimed: Claim) -> bool:
+    def _did_commit(self, claimed: Claim, telling: Telling) -> bool:
         """No unknown state: end our own old session, see it gone, read the chunk row."""
+        telling.unknown()
         try:
             control = self.sessions.control
             self.store.dialect.end_session(control, claimed.session_name, None)
-            return chunks.did_commit(control, claimed)
+            is_committed = chunks.did_commit(control, claimed)
         except Exception as error:
             if not is_database_error(error) and not isinstance(error, ZombieRemains):
                 raise
             self.sessions.reopen()
             return False  # the next try's guarded finish is refused if it had committed after all
+        if is_committed:
+            telling.ok()
+        else:
+            telling.fail()
+        return is_committed
 
     def _give_up(self, claimed: Claim, outcome: Outcome) -> Outcome:
         """End the attempt on the record, as soon as the database answers or belief has ended."""
@@ -189,6 +200,15 @@ class Attempts:
             delay_seconds=_DELAY_SECONDS * 2**claimed.tries,
             owner=self.owner,
         )
+
+
+def _without_doubt(error: Exception) -> Outcome:
+    """What an error means that did not come from the database."""
+    if isinstance(error, LostClaim):
+        return Outcome(FailureKind.LOST_RACE, message=str(error))
+    if isinstance(error, (WitnessGone, ZombieRemains, *_PASSING)):
+        return Outcome(FailureKind.TRANSIENT, message=_said(error))
+    return Outcome(FailureKind.PERMANENT, message=_said(error))
 
 
 def _said(error: BaseException) -> str:
