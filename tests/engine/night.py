@@ -2,130 +2,57 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import insert, select
 
-from retoma.clock import SystemClock
-from retoma.cluster import takeover
-from retoma.engine.advance import Advance
-from retoma.engine.attempt import Attempts, Outcome
-from retoma.engine.find import Finder
-from retoma.engine.launch import launch
-from retoma.engine.sessions import SlotSessions
+from retoma.engine.history import Entry
 from retoma.faults import Point, no_point
 from retoma.model.job import Job
-from retoma.model.records import Claim, OpenStep, Owner, RunRow
+from retoma.model.records import RunRow
 from retoma.model.status import RunState
-from retoma.resilience.retry import RetryPolicy
-from retoma.store import progress, runs, tables
-from retoma.store.session import Session
-from retoma.store.store import Store
+from retoma.store import tables
+from retoma.testing import FakeClock
+from retoma.testing.history import check
+from retoma.testing.one_slot import OneSlot
 from tests.engine.small_job import DAY, effect, source
 
-LEASE = 20.0
 OUTCOMES = tables.COUNTS
 
 
-class QuickClock(SystemClock):
+class QuickClock(FakeClock):
     """Waits hardly at all, and tells who wants to know that somebody waits."""
 
     def __init__(self) -> None:
-        self.pauses: list[float] = []
+        super().__init__(longest_wait=0.02)
         self.on_pause: Callable[[], None] = lambda: None
 
     def sleep(self, seconds: float) -> None:
-        self.pauses.append(seconds)
         self.on_pause()
-        super().sleep(min(seconds, 0.02))
+        super().sleep(seconds)
 
 
-class Night:
-    """A store, one slot and its node's coordinator, without processes or timers."""
+class Night(OneSlot):
+    """The slot with the small job's tables, and the day as its parameter."""
 
     def __init__(self, url: str, job: Job, *, point: Point = no_point, slot: int = 0) -> None:
-        self.clock = QuickClock()
-        self.job = job
-        self.store = Store(url, point=point, clock=self.clock)
-        self.owner = Owner(node_id=1, slot=slot, pid=0)
-        self.belief_seconds = 60.0
-        self.policy = RetryPolicy(first_seconds=0.001)
-        self.sessions = SlotSessions(self.store, self.clock, self._believe_until)
-        self.run_id = 0
-        self._token = ""
-
-    def _believe_until(self, claimed: Claim) -> float:
-        return self.clock.boottime() + self.belief_seconds
-
-    @property
-    def session(self) -> Session:
-        """The slot's control session."""
-        return self.sessions.control
-
-    def close(self) -> None:
-        """Close everything, as a process that ends does."""
-        self.sessions.reopen()
-        self.store.dispose()
+        self.quick_clock = QuickClock()
+        self.told: list[Entry] = []
+        super().__init__(
+            url, job, point=point, clock=self.quick_clock, slot=slot, log=self.told.append
+        )
 
     def launch(self, parameters: Mapping[str, Any] = DAY) -> RunRow:
-        """Start or find the run, and coordinate it."""
-        self.run_id = launch(self.session, self.job, parameters, "tester").run.run_id
-        run = self.run()
-        if run.is_live:
-            self._token = runs.coordinate(self.session, run, 1, LEASE, "test") or ""
-            assert self._token
-        return self.run()
-
-    def run(self) -> RunRow:
-        """The run as it is now."""
-        run = runs.get(self.session, self.run_id)
-        assert run is not None
-        return run
-
-    def advance(self) -> RunState | None:
-        """One act of the coordinator."""
-        act = Advance(self.session, self.job, self.run(), self._token, "tester", slots=1)
-        return act.tick()
-
-    def find(self) -> tuple[OpenStep, Claim] | None:
-        """The next chunk of this run."""
-        jobs = {self.job.name: self.job}
-        finder = Finder(self.store, jobs, self.owner, LEASE, self.run_id)
-        return finder.find(self.session)
-
-    def attempt(self, step: OpenStep, claimed: Claim) -> Outcome:
-        """One attempt at a claimed chunk."""
-        attempts = Attempts(self.store, self.sessions, self.owner, random.Random(1), self.policy)
-        return attempts.run(self.job, step, claimed)
-
-    def work_one(self) -> Outcome | None:
-        """Find a chunk and work it off."""
-        found = self.find()
-        return self.attempt(*found) if found else None
-
-    def to_end(self) -> RunState:
-        """Move on until the run has ended."""
-        for _ in range(1_000):
-            ended = self.advance()
-            if ended is not None:
-                return ended
-            while self.work_one() is not None:
-                pass
-            self.session.change("t", "UPDATE batch_chunk SET retry_at = NULL")  # time passes
-        raise AssertionError("the run does not end")
+        return super().launch(parameters)
 
     def whole(self, parameters: Mapping[str, Any] = DAY) -> RunState:
-        """Launch and move on until the run has ended."""
-        run = self.launch(parameters)
-        return self.to_end() if run.is_live else RunState(run.state)
+        return super().whole(parameters)
 
-    def take_over_all(self) -> None:
-        """Treat every RUNNING chunk's owner as dead."""
-        for row in progress.running_chunks(self.session):
-            seen = takeover.running_from(self.store, self.session, row)
-            assert takeover.end_lost(self.store, self.session, seen, "its worker is dead")
+    def prove_history(self, *others: Night) -> None:
+        """What all nights on this database told of their attempts agrees with the tables."""
+        told = [entry for night in (*others, self) for entry in night.told]
+        assert check(told, self.store, self.run_id) == []
 
     def seed(self, verdicts: Sequence[str], first: int = 1) -> None:
         """Source rows with these verdicts; the amount of row n is 10·n."""

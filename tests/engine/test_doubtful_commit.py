@@ -49,10 +49,14 @@ def test_a_lost_message_around_the_commit_doubles_and_loses_nothing(
         assert night.whole() is RunState.PARTIALLY_COMPLETED
         assert wire.lost.is_set()
         assert len(writer.calls) == (1 if lost == "answer" else 2)
+        told = [entry.kind for entry in night.told]
+        again = [] if lost == "answer" else ["fail", "invoke"]
+        assert told == ["invoke", "unknown", *again, "ok"]
         assert [key for key, _, _ in night.effects()] == ["key 1", "key 3"]
         assert night.faults() == [("2", "SET_ASIDE", "ASKED")]
         assert night.counts()["done"] == 2
         assert night.attempts() == [(1, "COMPLETED")]
+        night.prove_history()
     finally:
         night.close()
 
@@ -78,5 +82,6 @@ def test_a_session_that_the_server_ends_is_replaced(direct_url: str, when: str) 
         assert killed
         assert len(night.effects()) == 3
         assert night.attempts() == [(1, "COMPLETED")]
+        night.prove_history()
     finally:
         night.close()
