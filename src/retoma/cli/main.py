@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 _COMMANDS = {
+    "chaos": ("retoma.cli.chaos", "chaos", "Kill and freeze workers at every crash point."),
     "db": ("retoma.cli.db", "db", "Create, check and print the control tables."),
     "doctor": ("retoma.cli.doctor", "doctor", "Check installation, database and rights."),
     "errors": ("retoma.cli.errors", "errors", "List and export items that were set aside."),
