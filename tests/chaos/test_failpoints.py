@@ -182,10 +182,7 @@ def test_a_production_store_is_not_opened_with_faults_allowed(
     app = ("--app", "retoma.testing.chaos.job", "--database", url)
     for arguments in (
         ("run", "chaos", "-p", "cell=a", *app),
-        ("submit", "chaos", "-p", "cell=a", *app),
         ("worker", *app),
-        ("stop", "1", *app),
-        ("status", "--database", url),
         ("db", "mark", "--no-production", "--database", url),
     ):
         code, out, err = command(*arguments, **ARMED)

@@ -105,8 +105,9 @@ def ensure(store: Store) -> None:
     Refuses a store marked as production as well, if faults are allowed in this process.
     """
     version = current_version(store)
-    if version == HEAD:
+    if version is not None and version >= production.SINCE:
         production.refuse_faults(store, os.environ)
+    if version == HEAD:
         _ensure_name(store)
         return
     if version is not None and version > HEAD:

@@ -12,6 +12,9 @@ from retoma.store import tables
 from retoma.store.dialects.contract import Guarded
 from retoma.store.store import Store
 
+SINCE = "0002"
+"""The first revision of the control tables that has the mark."""
+
 _MARK = Guarded(
     name="store.mark",
     guard="UPDATE batch_store SET is_production = :after WHERE id = 1 AND is_production <> :after",
