@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from retoma.engine import history
 from retoma.operations.verify import verify
+from retoma.testing.history import check
 from tests.cluster import jobs
 from tests.cluster.scene import DAY, Scene
 
@@ -48,6 +50,8 @@ def item_errors(scene: Scene) -> dict[tuple[str, str], int]:
 
 def prove_history(scene: Scene) -> None:
     """Attempts, fences and transitions; holds for failed and stopped runs as well."""
+    violations = check(history.read(scene.history), scene.store, scene.latest_run())
+    assert not violations, "\n".join(str(each) for each in violations)
     assert scene.one("SELECT count(*) FROM batch_chunk WHERE state = 'RUNNING'") == 0
     last: dict[int, int] = {}
     attempts: dict[int, int] = {}

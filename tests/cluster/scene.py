@@ -54,6 +54,11 @@ class Scene:
         return self.folder / "trace"
 
     @property
+    def history(self) -> Path:
+        """What the attempts of all slots told of themselves."""
+        return self.folder / "history"
+
+    @property
     def gate(self) -> Path:
         """While this file is there, items with the trouble ``gate`` wait."""
         return self.folder / "trace.gate"
@@ -82,6 +87,7 @@ class Scene:
             "RETOMA_ALLOW_FAULTS": "1",
             "RETOMA_TIME_SCALE": str(self.scale),
             "RETOMA_FAULTS": faults,
+            "RETOMA_HISTORY": str(self.history),
             "RETOMA_TEST_TRACE": str(self.trace),
             **self.settings,
             **settings,

@@ -18,6 +18,7 @@ from typing import Any
 
 from retoma.cluster.timing import Timing
 from retoma.cluster.work import Orders, SlotWork
+from retoma.engine.history import log_from
 from retoma.faults import point_from
 from retoma.registry import load_jobs
 from retoma.store.production import refuse_faults
@@ -65,6 +66,7 @@ def main() -> None:
         number=settings["slot"],
         run_id=settings["run_id"],
         report=report,
+        log=log_from(os.environ),
     )
     slot.serve(orders.stop.wait)
     slot.store.dispose()

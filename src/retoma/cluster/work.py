@@ -11,6 +11,7 @@ from typing import Any
 from retoma.cluster.timing import Timing
 from retoma.engine.attempt import Attempts
 from retoma.engine.find import Finder
+from retoma.engine.history import Log, no_log
 from retoma.engine.sessions import SlotSessions
 from retoma.engine.task import as_item_step
 from retoma.errors import FailureKind
@@ -56,6 +57,7 @@ class SlotWork:
     """Tells the supervisor: a claim, the end of an attempt, or trouble with the database."""
 
     random: random.Random = field(default_factory=random.Random)
+    log: Log = no_log
     sessions: SlotSessions = field(init=False)
     _claim_belief: float = 0.0
 
@@ -87,7 +89,7 @@ class SlotWork:
         deadline = as_item_step(job.step(step.step_name)).attempt_deadline_seconds
         self.report({"claimed": claimed.token, "chunk": claimed.chunk_id, "deadline": deadline})
         self.store.point("slot.claimed")
-        attempts = Attempts(self.store, self.sessions, owner, self.random)
+        attempts = Attempts(self.store, self.sessions, owner, self.random, log=self.log)
         try:
             outcome = attempts.run(job, step, claimed)
         except Exception as error:
