@@ -143,9 +143,11 @@ def test_an_armed_point_is_passed_unharmed_by_whom_it_does_not_name(tmp_path: Pa
 
 @pytest.fixture
 def url(database_url: str) -> str:
-    """A store marked as production at the command line."""
-    assert command("db", "migrate", "--database", database_url)[0] == 0
-    assert command("db", "mark", "--production", "--database", database_url)[0] == 0
+    """A store marked as production."""
+    store = Store(database_url)
+    migrate.ensure(store)
+    assert production.mark(store, is_production=True, actor="somebody")
+    store.dispose()
     return database_url
 
 
@@ -206,11 +208,11 @@ def test_without_the_flag_a_production_store_works_and_only_the_matrix_is_refuse
     assert "the crash matrix kills workers" in err
 
 
-def test_the_mark_is_taken_away_again_and_its_history_is_kept(url: str) -> None:
-    unmark = ("db", "mark", "--no-production", "--database", url, "--json")
-    for is_changed in (True, False):
-        code, out, _ = command(*unmark)
-        assert (code, json.loads(out)) == (0, {"production": False, "changed": is_changed})
+def test_the_mark_is_set_and_taken_away_and_its_history_is_kept(url: str) -> None:
+    for is_marked, is_changed in ((True, False), (False, True)):
+        verb = "--production" if is_marked else "--no-production"
+        code, out, _ = command("db", "mark", verb, "--database", url, "--json")
+        assert (code, json.loads(out)) == (0, {"production": is_marked, "changed": is_changed})
     assert command("status", "--database", url, **ARMED)[0] == 0
     store = Store(url)
     with store.engine.connect() as connection:
