@@ -9,6 +9,8 @@ import pytest
 
 from retoma.errors import FailureKind
 from retoma.store import chunks, tables
+from retoma.testing import Killed, KilledAt
+from retoma.testing.history import Broken, check
 from tests.databases import BACKENDS
 from tests.engine.night import Night
 from tests.engine.small_job import make_job, metadata
@@ -64,6 +66,32 @@ def test_without_the_fence_a_late_owner_would_commit(
     take_out(monkeypatch, FENCE)
     with pytest.raises(AssertionError):
         check_late_owner_is_refused(url)
+
+
+def test_the_history_shows_a_late_owner_that_committed(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take_out(monkeypatch, FENCE)
+    old = Night(url, make_job())
+    new = Night(url, make_job(), slot=1, point=KilledAt("chunk.processed"))
+    try:
+        old.seed(["post"] * 3)
+        new.run_id = old.launch().run_id
+        old.advance()
+        late = old.find()
+        new.take_over_all()
+        new.change("DELETE FROM batch_attempt")
+        taken = new.find()
+        assert late is not None
+        assert taken is not None
+        with pytest.raises(Killed):
+            new.attempt(*taken)
+        assert old.attempt(*late).kind is None
+        found = [each.broken for each in check(new.told + old.told, old.store, old.run_id)]
+        assert found == [Broken.OK_AFTER_HIGHER_FENCE, Broken.NEVER_ENDED]
+    finally:
+        old.close()
+        new.close()
 
 
 def test_without_the_witness_a_swallowed_deadlock_would_lose_items(
