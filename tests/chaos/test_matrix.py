@@ -54,7 +54,7 @@ def matrices(
         yield Opened()
 
 
-@pytest.mark.parametrize(("backend", "cell"), every_cell())
+@pytest.mark.parametrize(("backend", "cell"), list(every_cell()))
 def test_a_run_ends_as_if_nobody_had_been_hit(
     backend: str, cell: Cell, matrices: dict[str, Matrix]
 ) -> None:
