@@ -31,8 +31,7 @@
    NO_SHUT              a stop closes the step without shutting it first
    NO_UNIQUE_RUN        two runs of an instance may be live
    NO_TAKEOVER          nobody takes the run of a coordinator that died
-   PLAN_WITHOUT_TOKEN   the plan may be stored by one who has lost the run; plan_step() asks for the
-                        step's version only (docs/reference/model-check.md says what follows) */
+   PLAN_WITHOUT_TOKEN   the plan may be stored by one who has lost the run */
 
 #ifndef RUNS
 #define RUNS 2         /* runs of the instance, the first one included: 1 or 2 */

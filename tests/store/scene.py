@@ -121,6 +121,10 @@ class Scene:
         """Close the step."""
         return self.session.once(runs.CLOSE_STEP, self.close_values(**more))
 
+    def shut(self, session: Session | None = None) -> bool:
+        """Let no more chunks of the step be claimed."""
+        return (session or self.session).once(runs.SHUT_STEP, self.close_values())
+
     def fail(self) -> bool:
         """Close step and run as FAILED."""
         return self.close(to_state="FAILED", run_state="FAILED", kind="PERMANENT", completes=0)
@@ -155,6 +159,7 @@ def plan(made: Scene, plans: Sequence[PartitionPlan], order: str = "any", versio
         pinned_count=3,
         pinned_version_sum=0,
         run_id=made.run.run_id,
+        coordination=made.coordination,
         actor="tester",
         was_pending=True,
     )

@@ -80,7 +80,7 @@ def do_everything(store: Store, session: Session) -> None:
     values = {"run_id": made.run.run_id, "token": made.coordination, "lease_seconds": LEASE}
     assert session.once(runs.RENEW_COORDINATION, values)
     assert session.once(runs.PUT_DOWN, values)
-    assert session.once(runs.SHUT_STEP, {"step_id": made.step_id})
+    assert made.shut()
     assert made.fail()
     assert runs.relaunch(session, launch_row(instance_id=made.run.instance_id))
     other = created(session, identity="b" * 64)

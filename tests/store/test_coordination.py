@@ -16,10 +16,12 @@ from retoma.store.session import Session
 from retoma.store.store import Store
 from tests.store.scene import (
     LEASE,
+    Scene,
     add_pending,
     at_once,
     created,
     history,
+    launch_row,
     plan,
     row_of,
     rows_of,
@@ -99,11 +101,70 @@ def test_a_shut_step_gives_no_more_chunks(store: Store) -> None:
     session = store.control()
     made = scene(store, session, plans=TWO)
     add_pending(made, 1)
-    assert session.once(runs.SHUT_STEP, {"step_id": made.step_id})
+    assert made.shut()
     assert made.claim() is None
     assert made.cut(50) is None
-    assert not session.once(runs.SHUT_STEP, {"step_id": made.step_id})
+    assert not made.shut()
     assert progress.open_steps(session, ["job"]) == []
+
+
+ACTS: dict[str, Callable[[Scene], bool]] = {
+    "plan": lambda made: plan(made, TWO),
+    "shut": lambda made: made.shut(),
+    "close": lambda made: made.close(),
+}
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_who_has_lost_the_run_does_nothing_for_it(store: Store, act: str) -> None:
+    session = store.control()
+    made = scene(store, session, plans=TWO if act == "shut" else ())
+    if act == "plan":
+        unplan(made)
+    made.coordination = "lost to another"
+    assert not ACTS[act](made)
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_who_is_losing_the_run_waits_and_then_does_nothing_for_it(
+    server_store: Store, act: str
+) -> None:
+    session = server_store.control()
+    made = scene(server_store, session, plans=TWO if act == "shut" else ())
+    if act == "plan":
+        unplan(made)
+    taker = server_store.work()
+    taker.begin("work.begin")
+    taken = "UPDATE batch_run SET coordination_token = 'other' WHERE id = :id"
+    taker.change("t", taken, {"id": made.run.run_id})
+    answers: list[bool] = []
+    loser = threading.Thread(target=lambda: answers.append(ACTS[act](made)))
+    loser.start()
+    loser.join(timeout=0.3)
+    assert loser.is_alive()
+    taker.commit("work.commit")
+    loser.join(timeout=10)
+    assert answers == [False]
+
+
+def unplan(made: Scene) -> None:
+    """The step as it was before its plan was stored."""
+    made.session.change(
+        "t",
+        "UPDATE batch_step SET is_planned = 0, accepting = 0, version = 1 WHERE id = :id",
+        {"id": made.step_id},
+    )
+
+
+def test_nothing_is_claimed_or_cut_for_a_run_that_has_ended(store: Store) -> None:
+    session = store.control()
+    made = scene(store, session, plans=TWO)
+    add_pending(made, 1)
+    partition = made.partitions()[0]
+    assert made.close(to_state="STOPPED", run_state="STOPPED", completes=0, ends_partitions=0)
+    assert runs.relaunch(session, launch_row(instance_id=made.run.instance_id))
+    assert made.claim() is None
+    assert made.cut(50, partition) is None
 
 
 @pytest.mark.parametrize("backend_waits", ["shut", "close"])
@@ -143,7 +204,9 @@ def test_whoever_takes_work_waits_for_a_stop_that_is_under_way(
         "claim": made.claim,
         "cut": lambda: made.cut(50, partition),
         "cut strictly": lambda: made.cut(None, partition),
-        "exhaust": lambda: chunks.exhaust(session, made.step_id, 1, partition, "tester") or None,
+        "exhaust": lambda: (
+            chunks.exhaust(session, made.step_id, made.run.run_id, partition, "tester") or None
+        ),
     }
     stopper = server_store.work()
     stopper.begin("work.begin")

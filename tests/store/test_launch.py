@@ -97,6 +97,8 @@ def test_a_relaunch_makes_failed_chunks_wait_again_with_all_their_tries(store: S
     step = made.step()
     assert (step.state, step.accepting, step.failure) == ("RUNNING", 1, None)
     assert [p.state for p in rows_of(session, tables.partition)] == ["COMPLETED", "CLAIMED"]
+    assert made.claim() is None, "for the run that has ended"
+    made.run = runs.live(session)[0]
     again = made.claim()
     assert again is not None
     assert (again.chunk_id, again.fence) == (bad.chunk_id, bad.fence + 1)

@@ -11,7 +11,7 @@ class Timing:
     """The three deadlines are never mixed: this one is the lease and what follows from it.
 
     ``margin`` is by how much a slot's belief ends before the lease does. ``unchanged`` is how long a
-    taker must have seen the same fence and lease on its own clock, beside the database's verdict.
+    taker must have seen the same fence and lease on its own clock, beside the database's verdict. ``poll`` is the longest pause of an idle slot.
     """
 
     lease: float = 20.0
@@ -23,6 +23,7 @@ class Timing:
     unreachable: float = 10.0
     removed: float = 30.0
     coordinate: float = 0.25
+    poll: float = 0.5
 
     def scaled(self, factor: float) -> Timing:
         """The same proportions on another scale, for tests."""

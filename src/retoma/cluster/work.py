@@ -20,7 +20,6 @@ from retoma.model.records import Claim, OpenStep, Owner
 from retoma.store.store import Store, is_database_error
 
 _SHORTEST_POLL = 0.02
-_LONGEST_POLL = 0.5
 
 
 @dataclass(slots=True)
@@ -115,8 +114,8 @@ class SlotWork:
                     raise
                 self.sessions.reopen()
                 self.report({"trouble": _said(error)})
-                is_busy, pause = False, _LONGEST_POLL
-            pause = _SHORTEST_POLL if is_busy else min(pause * 1.5, _LONGEST_POLL)
+                is_busy, pause = False, self.timing.poll
+            pause = _SHORTEST_POLL if is_busy else min(pause * 1.5, self.timing.poll)
             if not is_busy:
                 wait(pause * self.random.uniform(0.7, 1.3))
 

@@ -49,13 +49,20 @@ class Advance:
         if isinstance(move, flow.Plan):
             return self._plan(move.step)
         if isinstance(move, flow.Shut):
-            self.session.once(runs.SHUT_STEP, {"step_id": move.step.step_id})
+            self.session.once(runs.SHUT_STEP, self._held(move.step))
         elif isinstance(move, flow.Close):
             assert now is not None
             return self._close(steps, move, now)
         elif isinstance(move, flow.End):
             return self._end(move.state, None, None)
         return None
+
+    def _held(self, step: StepRow) -> dict[str, Any]:
+        return {
+            "step_id": step.step_id,
+            "run_id": self.run.run_id,
+            "coordination": self.token,
+        }
 
     def _context(self, step: StepRow) -> StepContext:
         return StepContext(
@@ -86,6 +93,7 @@ class Advance:
             pinned_count=pinned.count if pinned else None,
             pinned_version_sum=pinned.version_sum if pinned else None,
             run_id=self.run.run_id,
+            coordination=self.token,
             actor=self.actor,
             was_pending=step.state == StepState.PENDING,
         )

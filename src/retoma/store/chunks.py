@@ -17,7 +17,11 @@ from retoma.store.dialects.contract import Guarded
 from retoma.store.session import Session
 from retoma.store.store import Store, new_token
 
-_OPEN_STEP = "FROM batch_step WHERE id = :step_id AND state = 'RUNNING' AND accepting = 1"
+# The run as well: whoever stood still across a stop and a new run must not claim for the old one.
+_OPEN_STEP = (
+    "FROM batch_step WHERE id = :step_id AND state = 'RUNNING' AND accepting = 1"
+    " AND EXISTS (SELECT 1 FROM batch_run WHERE id = :run_id AND live = 1)"
+)
 _OWNED = (
     "state = 'RUNNING', token = :token, owner_node = :node, owner_slot = :slot, owner_pid = :pid,"
     " run_id = :run_id, lease_until = {lease}, started_at = {now}, retry_at = NULL"

@@ -55,11 +55,16 @@ PUT_DOWN = Guarded(
     ),
 )
 
+# Held under a lock: a condition on another row alone would be judged by the statement's snapshot,
+# and whoever has just lost the run could still act for it.
+_COORDINATED = "FROM batch_run WHERE id = :run_id AND live = 1 AND coordination_token = :coordination"
+
 SHUT_STEP = Guarded(
     name="step.shut",
+    hold=_COORDINATED,
     guard=(
         "UPDATE batch_step SET accepting = 0, version = version + 1"
-        " WHERE id = :step_id AND state = 'RUNNING' AND accepting = 1"
+        " WHERE id = :step_id AND state = 'RUNNING' AND accepting = 1 AND {held}"
     ),
 )
 
@@ -88,13 +93,14 @@ _PARTITION_WILL_END = (
 
 CLOSE_STEP = Guarded(
     name="step.close",
+    hold=_COORDINATED,
+    hold_exclusively=True,
     guard=(
         "UPDATE batch_step SET state = :to_state, accepting = 0, version = version + 1,"
         " finished_at = {now}, failure_kind = :kind, failure = :failure"
         " WHERE id = :step_id AND state = 'RUNNING' AND version = :version"
         " AND NOT EXISTS (SELECT 1 FROM batch_chunk WHERE step_id = :step_id AND state = 'RUNNING')"
-        " AND EXISTS (SELECT 1 FROM batch_run WHERE id = :run_id AND live = 1"
-        " AND coordination_token = :coordination)"
+        " AND {held}"
     ),
     then=(
         _EVENT + "SELECT 'step', :step_id, :run_id, 'RUNNING', :to_state, :actor, :failure, {now}"
@@ -268,10 +274,11 @@ def plan_step(
     pinned_count: int | None,
     pinned_version_sum: int | None,
     run_id: int,
+    coordination: str,
     actor: str,
     was_pending: bool,
 ) -> bool:
-    """Store a step's plan once and open it for claims; False if it is planned already."""
+    """Store a step's plan once and open it for claims; False if it is planned, or the run is lost."""
     values: dict[str, Any] = {
         "step_id": step_id,
         "version": version,
@@ -279,6 +286,7 @@ def plan_step(
         "pinned_version_sum": pinned_version_sum,
         "run_order": run_order,
         "run_id": run_id,
+        "coordination": coordination,
         "actor": actor,
         "was_pending": int(was_pending),
     }
@@ -300,12 +308,13 @@ def plan_step(
         )
     operation = Guarded(
         name="step.plan",
+        hold=_COORDINATED,
         guard=(
             "UPDATE batch_step SET is_planned = 1, accepting = 1, state = 'RUNNING',"
             " version = version + 1, pinned_count = :pinned_count,"
             " pinned_version_sum = :pinned_version_sum, started_at = COALESCE(started_at, {now})"
             " WHERE id = :step_id AND is_planned = 0 AND version = :version"
-            " AND state IN ('PENDING', 'RUNNING')"
+            " AND state IN ('PENDING', 'RUNNING') AND {held}"
         ),
         then=(
             *then,

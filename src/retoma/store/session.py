@@ -58,8 +58,10 @@ class Session:
         self._require_transaction()
         self._point(name)
         if isinstance(statement, str):
-            statement = self.dialect.prepared(statement)
-        result = self.connection.execute(statement, parameters or {})
+            text = self.dialect.prepared(statement)
+            result: Any = self.connection.exec_driver_sql(text, parameters or None)
+        else:
+            result = self.connection.execute(statement, parameters or {})
         self._point(name + ".after")
         return result
 

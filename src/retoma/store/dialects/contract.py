@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, Engine, TextClause, text
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.engine.interfaces import Dialect as DriverDialect
 
 from retoma.errors import FailureKind
 
@@ -80,6 +81,10 @@ class Dialect(ABC):
         """An engine with the settings that the protocol needs; nothing is connected yet."""
 
     @abstractmethod
+    def parameter_style(self) -> DriverDialect:
+        """An SQLAlchemy dialect that writes parameters by name, as the driver takes them."""
+
+    @abstractmethod
     def after(self, parameter: str) -> str:
         """SQL for the database's instant plus the seconds in the bound ``parameter``."""
 
@@ -133,9 +138,9 @@ class Dialect(ABC):
         return False
 
     @lru_cache(maxsize=512)  # noqa: B019 - a dialect lives as long as its process
-    def prepared(self, template: str) -> TextClause:
-        """The template as a statement: parsed once, not with every chunk."""
-        return text(self.render(template, {}))
+    def prepared(self, template: str) -> str:
+        """The template as the driver takes it: rendered and translated once, not with every chunk."""
+        return str(text(self.render(template, {})).compile(dialect=self.parameter_style()))
 
     def render(self, template: str, extra: Mapping[str, str]) -> str:
         """The template with this dialect's expressions in place of the placeholders."""

@@ -7,6 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Engine, create_engine, event, text
+from sqlalchemy.dialects.mysql import dialect as mysql_dialect
+from sqlalchemy.engine.interfaces import Dialect as DriverDialect
 from sqlalchemy.exc import DBAPIError
 
 from retoma.errors import FailureKind
@@ -58,6 +60,9 @@ class MariaDb(Dialect):
                 cursor.execute(_SESSION)
 
         return engine
+
+    def parameter_style(self) -> DriverDialect:
+        return mysql_dialect(paramstyle="pyformat")
 
     def after(self, parameter: str) -> str:
         return f"DATE_ADD(UTC_TIMESTAMP(6), INTERVAL CAST(:{parameter} AS DECIMAL(20,6)) SECOND)"

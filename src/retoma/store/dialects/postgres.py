@@ -8,6 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.dialects.postgresql import dialect as postgres_dialect
+from sqlalchemy.engine.interfaces import Dialect as DriverDialect
 from sqlalchemy.exc import DBAPIError
 
 from retoma.errors import FailureKind
@@ -50,6 +52,9 @@ class Postgres(Dialect):
                 "tcp_user_timeout": 20_000,
             },
         )
+
+    def parameter_style(self) -> DriverDialect:
+        return postgres_dialect(paramstyle="pyformat")
 
     def after(self, parameter: str) -> str:
         return f"clock_timestamp() + make_interval(secs => CAST(:{parameter} AS double precision))"

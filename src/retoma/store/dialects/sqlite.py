@@ -9,6 +9,8 @@ from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
+from sqlalchemy.engine.interfaces import Dialect as DriverDialect
 from sqlalchemy.exc import DBAPIError
 
 from retoma.clock import SYSTEM_CLOCK, Clock
@@ -35,6 +37,14 @@ class Sqlite(Dialect):
 
     def make_engine(self, url: str) -> Engine:
         engine = create_engine(url)
+        self.attach(engine)
+        return engine
+
+    def parameter_style(self) -> DriverDialect:
+        return sqlite_dialect(paramstyle="named")
+
+    def attach(self, engine: Engine) -> None:
+        """Give an engine what the protocol needs of each connection."""
         clock = self._clock
 
         @event.listens_for(engine, "connect")
@@ -51,8 +61,6 @@ class Sqlite(Dialect):
         def begin(connection: Connection) -> None:
             if connection.get_execution_options().get("retoma_work"):
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
-
-        return engine
 
     def after(self, parameter: str) -> str:
         return f"retoma_after(:{parameter})"
