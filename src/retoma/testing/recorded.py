@@ -75,7 +75,7 @@ def _read(session: Session, run_id: int) -> Recorded:
     steps = progress.steps_of(session, run.instance_id)
     return Recorded(
         runs=frozenset(row[0] for row in session.fetch("history.runs", _RUNS, values)),
-        chunks=tuple(ChunkRow(*row[:7], sum(row[7:])) for row in chunks),
+        chunks=tuple(ChunkRow(*(*row[:7], sum(row[7:]))) for row in chunks),
         attempts=tuple(AttemptRow(*row) for row in attempts),
         step_items={
             s.step_id: progress.of_step(session, s.step_id).counts.first_reads for s in steps
