@@ -35,12 +35,22 @@ def until(what: str, look: Callable[[], T], seconds: float) -> T:
         SYSTEM_CLOCK.sleep(0.01)
 
 
-def _is_alive(pid: int) -> bool:
+def _state(pid: int) -> str:
+    """The kernel's letter for what a process does; X if it is gone."""
     try:
         fields = (_PROC / str(pid) / "stat").read_text("ascii", "replace").rpartition(")")[2]
     except OSError:
-        return False
-    return fields.split()[0] not in ("Z", "X")
+        return "X"
+    return fields.split()[0]
+
+
+def _is_alive(pid: int) -> bool:
+    return _state(pid) not in ("Z", "X")
+
+
+def stands_still(pid: int) -> bool:
+    """Whether a process is stopped or dead."""
+    return _state(pid) in ("T", "t", "Z", "X")
 
 
 @dataclass(slots=True)

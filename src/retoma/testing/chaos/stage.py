@@ -20,7 +20,7 @@ from retoma.operations import commands
 from retoma.store import runs
 from retoma.store.store import Store
 from retoma.testing.chaos import job
-from retoma.testing.chaos.programs import CellFailed, Program, launch, until
+from retoma.testing.chaos.programs import CellFailed, Program, launch, stands_still, until
 
 SLOTS = 2
 _REACH_SECONDS = 30.0
@@ -86,6 +86,9 @@ class Stage:
 
         found = until("the point is reached", look, _REACH_SECONDS)
         assert found is not None
+        # The marker is written just before: stopped by another hand in between, the process would
+        # stop itself once more after it was let go.
+        until("it stands still", lambda: stands_still(found), _REACH_SECONDS)
         return found
 
     def hold(self) -> None:
