@@ -56,4 +56,5 @@ class Caretaker:
     ) -> None:
         self._coordinator.put_down()
         nodes.change(self._session, self._node, "ACTIVE", "LEFT", f"node {self._node}", "done")
+        self._coordinator.session.close()
         self._session.close()
