@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import insert, select, text
 
-from retoma.model.items import PartitionPlan
+from retoma.model.items import Measure, PartitionPlan
 from retoma.model.records import Claim, Counts, Owner, RunRow, UncutPartition
 from retoma.store import chunks, progress, runs, tables
 from retoma.store.session import Session
@@ -156,8 +156,7 @@ def plan(made: Scene, plans: Sequence[PartitionPlan], order: str = "any", versio
         version,
         plans,
         run_order=order,
-        pinned_count=3,
-        pinned_version_sum=0,
+        pinned=Measure(3),
         run_id=made.run.run_id,
         coordination=made.coordination,
         actor="tester",

@@ -97,6 +97,9 @@ class Supervisor:
         def is_mine(_node: int, pid: int) -> bool:
             return any(child.pid == pid for child in list(children.alive.values()))
 
+        def is_held(token: str) -> bool:
+            return any(child.token == token for child in list(children.alive.values()))
+
         self.children = children
         self.keeper = Keeper(
             store=self.store,
@@ -105,7 +108,7 @@ class Supervisor:
             bus=self.bus,
             identity=identity,
             claims=children.claims,
-            sweep=Sweep(self.store, self.clock, self.timing, self.bus, is_mine),
+            sweep=Sweep(self.store, self.clock, self.timing, self.bus, is_mine, is_held),
             node_id=node_id,
             is_stopping=lambda: self._stopping,
         )

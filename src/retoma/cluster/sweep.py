@@ -29,6 +29,9 @@ class Sweep:
     is_mine: Callable[[int, int], bool]
     """(node, slot pid) → whether that slot lives in this worker and is renewed here."""
 
+    is_held: Callable[[str], bool] = lambda _token: False
+    """Whether a living slot of this worker has reported the claim with that token."""
+
     waiting_for: dict[int, str] = field(default_factory=dict)
     _suspicion: Suspicion = field(init=False)
     _sound_since: float = field(init=False)
@@ -75,10 +78,13 @@ class Sweep:
         """On SQLite a long transaction keeps even its own supervisor from renewing its lease.
 
         So there a slot that runs under a running supervisor is left to that: it ends the slot at the
-        attempt's deadline. One host has them all, so that this can be seen.
+        attempt's deadline. One host has them all, so that this can be seen. A claim of an own slot that
+        it never reported is an orphan: its answer was lost, and nobody works on it.
         """
         if self.store.dialect.name != "sqlite" or chunk.claim.chunk_id not in ripe:
             return False
+        if self.is_mine(chunk.owner.node_id, chunk.owner.pid):
+            return self.is_held(chunk.claim.token)
         node = nodes.identity(session, chunk.owner.node_id)
         return is_at_work(self.store.host, node, chunk.owner.pid)
 

@@ -11,7 +11,8 @@ class Timing:
     """The three deadlines are never mixed: this one is the lease and what follows from it.
 
     ``margin`` is by how much a slot's belief ends before the lease does. ``unchanged`` is how long a
-    taker must have seen the same fence and lease on its own clock, beside the database's verdict. ``poll`` is the longest pause of an idle slot.
+    taker must have seen the same fence and lease on its own clock, beside the database's verdict.
+    ``poll`` is the longest pause of an idle slot.
     """
 
     lease: float = 20.0

@@ -32,13 +32,17 @@ class Finder:
         for step in progress.open_steps(session, list(self.jobs)):
             if self.run_id is not None and step.run_id != self.run_id:
                 continue
-            claimed = chunks.claim(
-                self.store, session, step.step_id, step.run_id, self.owner, self.lease_seconds
-            )
-            claimed = claimed or self._cut(session, step)
+            claimed = self._claim(session, step) or self._cut(session, step)
             if claimed is not None:
                 return step, claimed
         return None
+
+    def _claim(self, session: Session, step: OpenStep) -> Claim | None:
+        if not step.has_waiting:
+            return None
+        return chunks.claim(
+            self.store, session, step.step_id, step.run_id, self.owner, self.lease_seconds
+        )
 
     def _cut(self, session: Session, step: OpenStep) -> Claim | None:
         job = self.jobs[step.job_name]

@@ -78,6 +78,8 @@ class OpenStep:
     instance_id: int
     job_name: str
     parameters: str
+    has_waiting: bool = True
+    """Whether chunks of it wait to be claimed: an idle slot only reads."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,9 @@ from retoma.model.records import Counts, OpenStep, StepProgress, StepRow, UncutP
 from retoma.store.session import Session
 
 _OPEN_STEPS = (
-    "SELECT s.id, s.name, r.id, r.instance_id, r.job_name, r.parameters FROM batch_run r"
+    "SELECT s.id, s.name, r.id, r.instance_id, r.job_name, r.parameters,"
+    " CASE WHEN EXISTS (SELECT 1 FROM batch_chunk c WHERE c.step_id = s.id AND c.state = 'PENDING')"
+    " THEN 1 ELSE 0 END FROM batch_run r"
     " JOIN batch_step s ON s.instance_id = r.instance_id"
     " WHERE r.live = 1 AND r.state = 'RUNNING' AND s.state = 'RUNNING' AND s.accepting = 1"
     " AND s.is_planned = 1 ORDER BY r.id, s.position"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from retoma.model.items import PartitionPlan
+from retoma.model.items import Measure, PartitionPlan
 from retoma.model.records import RunRow
 from retoma.store.chunks import key_text
 from retoma.store.dialects.contract import Guarded
@@ -57,7 +57,9 @@ PUT_DOWN = Guarded(
 
 # Held under a lock: a condition on another row alone would be judged by the statement's snapshot,
 # and whoever has just lost the run could still act for it.
-_COORDINATED = "FROM batch_run WHERE id = :run_id AND live = 1 AND coordination_token = :coordination"
+_COORDINATED = (
+    "FROM batch_run WHERE id = :run_id AND live = 1 AND coordination_token = :coordination"
+)
 
 SHUT_STEP = Guarded(
     name="step.shut",
@@ -271,8 +273,7 @@ def plan_step(
     plans: Sequence[PartitionPlan],
     *,
     run_order: str,
-    pinned_count: int | None,
-    pinned_version_sum: int | None,
+    pinned: Measure | None,
     run_id: int,
     coordination: str,
     actor: str,
@@ -282,8 +283,8 @@ def plan_step(
     values: dict[str, Any] = {
         "step_id": step_id,
         "version": version,
-        "pinned_count": pinned_count,
-        "pinned_version_sum": pinned_version_sum,
+        "pinned_count": pinned.count if pinned else None,
+        "pinned_version_sum": pinned.version_sum if pinned else None,
         "run_order": run_order,
         "run_id": run_id,
         "coordination": coordination,

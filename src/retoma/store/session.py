@@ -58,12 +58,14 @@ class Session:
         self._require_transaction()
         self._point(name)
         if isinstance(statement, str):
-            text = self.dialect.prepared(statement)
-            result: Any = self.connection.exec_driver_sql(text, parameters or None)
+            result = self._run_text(self.dialect.prepared(statement), parameters or None)
         else:
             result = self.connection.execute(statement, parameters or {})
         self._point(name + ".after")
         return result
+
+    def _run_text(self, statement: str, parameters: Any) -> Any:
+        return self.connection.exec_driver_sql(statement, parameters)
 
     def fetch(
         self, name: str, statement: Executable | str, parameters: Mapping[str, Any] | None = None

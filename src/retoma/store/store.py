@@ -67,6 +67,8 @@ def normal_url(url: str) -> str:
 class Store:
     """One control store, in the database of the work itself."""
 
+    session_class: type[Session] = Session
+
     def __init__(
         self,
         url: str,
@@ -120,12 +122,12 @@ class Store:
         connection = self.engine.connect()
         if self.dialect.name != "sqlite":
             connection = connection.execution_options(isolation_level="AUTOCOMMIT")
-        return Session(connection, self.dialect, self.point, self.clock)
+        return self.session_class(connection, self.dialect, self.point, self.clock)
 
     def work(self) -> Session:
         """A session for work transactions."""
         connection = self.engine.connect().execution_options(retoma_work=True)
-        return Session(connection, self.dialect, self.point, self.clock)
+        return self.session_class(connection, self.dialect, self.point, self.clock)
 
     def name(self, session: Session) -> str:
         """The store's own short name, which keeps apart the sessions of several stores."""

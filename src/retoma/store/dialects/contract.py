@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.engine.interfaces import Dialect as DriverDialect
 
 from retoma.errors import FailureKind
+
+T = TypeVar("T")
+_KEPT: dict[tuple[str, str, str, Any], str] = {}
+_MOST_KEPT = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,9 +140,21 @@ class Dialect(ABC):
         """Whether the connection broke: what the server did last is open, and nobody is to blame."""
         return False
 
-    @lru_cache(maxsize=512)  # noqa: B019 - a dialect lives as long as its process
     def prepared(self, template: str) -> str:
         """The template as the driver takes it: rendered and translated once, not with every chunk."""
+        return self.kept("", template, self._translate)
+
+    def kept(self, kind: str, source: T, make: Callable[[T], str]) -> str:
+        """A text that depends on nothing but this database and its source, made once a process."""
+        key = (self.name, self.now, kind, source)
+        found = _KEPT.get(key)
+        if found is None:
+            if len(_KEPT) > _MOST_KEPT:
+                _KEPT.clear()
+            found = _KEPT[key] = make(source)
+        return found
+
+    def _translate(self, template: str) -> str:
         return str(text(self.render(template, {})).compile(dialect=self.parameter_style()))
 
     def render(self, template: str, extra: Mapping[str, str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Engine, create_engine, event, text
@@ -67,7 +66,6 @@ class MariaDb(Dialect):
     def after(self, parameter: str) -> str:
         return f"DATE_ADD(UTC_TIMESTAMP(6), INTERVAL CAST(:{parameter} AS DECIMAL(20,6)) SECOND)"
 
-    @lru_cache(maxsize=128)  # noqa: B019 - a dialect lives as long as its process
     def _fold(self, operation: Guarded) -> str:
         extra = {
             "held": "held_ IS NOT NULL",
@@ -99,7 +97,7 @@ class MariaDb(Dialect):
         return _BLOCK.replace("{body}", "\n  ".join(lines))
 
     def once(self, session: Statements, operation: Guarded, parameters: Mapping[str, Any]) -> bool:
-        rows = session.fetch(operation.name, self._fold(operation), parameters)
+        rows = session.fetch(operation.name, self.kept("fold", operation, self._fold), parameters)
         return bool(rows[0][0] == 1)
 
     def enter_work(self, session: Statements, name: str, deadline_seconds: float) -> None:

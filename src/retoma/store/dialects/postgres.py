@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Engine, create_engine, text
@@ -54,12 +53,12 @@ class Postgres(Dialect):
         )
 
     def parameter_style(self) -> DriverDialect:
-        return postgres_dialect(paramstyle="pyformat")
+        style: DriverDialect = postgres_dialect(paramstyle="pyformat")  # type: ignore[no-untyped-call]
+        return style
 
     def after(self, parameter: str) -> str:
         return f"clock_timestamp() + make_interval(secs => CAST(:{parameter} AS double precision))"
 
-    @lru_cache(maxsize=128)  # noqa: B019 - a dialect lives as long as its process
     def _fold(self, operation: Guarded) -> str:
         extra = {
             "held": "EXISTS (SELECT 1 FROM held)" if operation.hold else "1 = 1",
@@ -80,7 +79,11 @@ class Postgres(Dialect):
         return f"WITH {', '.join(parts)} SELECT count(*) FROM guard"
 
     def once(self, session: Statements, operation: Guarded, parameters: Mapping[str, Any]) -> bool:
-        return bool(session.fetch(operation.name, self._fold(operation), parameters)[0][0])
+        return bool(
+            session.fetch(operation.name, self.kept("fold", operation, self._fold), parameters)[0][
+                0
+            ]
+        )
 
     def enter_work(self, session: Statements, name: str, deadline_seconds: float) -> None:
         deadline = f"{max(int(deadline_seconds * 1000), 1000)}ms"

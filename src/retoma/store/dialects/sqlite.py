@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
@@ -97,8 +96,10 @@ class Sqlite(Dialect):
                 bound["then0_id_"] = self._inserted(session)
         return True
 
-    @lru_cache(maxsize=512)  # noqa: B019 - a dialect lives as long as its process
     def _part(self, template: str) -> str:
+        return self.kept("part", template, self._render_part)
+
+    def _render_part(self, template: str) -> str:
         extra = {"held": "1 = 1", "guarded": "1 = 1", "picked": ":picked_"}
         extra |= {"guard_id": ":guard_id_", "then0_id": ":then0_id_"}
         return self.render(template, extra)

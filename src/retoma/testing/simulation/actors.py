@@ -1,0 +1,282 @@
+"""Who lives in the simulated world: workers made of the real supervisor, keeper, coordinator and slot."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine
+
+from retoma.cluster.children import Child, Children
+from retoma.cluster.identity import this_node
+from retoma.cluster.joining import join
+from retoma.cluster.supervisor import Supervisor
+from retoma.cluster.work import Orders, SlotWork
+from retoma.engine.launch import Launched, launch
+from retoma.events import Event, EventBus
+from retoma.model.job import Job
+from retoma.release import VERSION
+from retoma.store import requests, runs
+from retoma.store.session import Session
+from retoma.store.store import Store, is_database_error
+from retoma.testing.simulation.setting import TIMING
+from retoma.testing.simulation.world import Process, World
+
+EPOCH = datetime(2026, 11, 30, 22, 0, tzinfo=UTC)
+_KEEPER_SECONDS = 1.2
+_HEAR_SECONDS = 1.5
+_LOOK_SECONDS = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualClock:
+    """The clocks of a process in the world; ``utc`` is the database's, and may jump."""
+
+    world: World
+
+    def monotonic(self) -> float:
+        return self.world.now
+
+    def boottime(self) -> float:
+        return self.world.now
+
+    def utc(self) -> datetime:
+        return EPOCH + timedelta(seconds=self.world.now + self.world.clock_offset)
+
+    def sleep(self, seconds: float) -> None:
+        self.world.wait(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualHost:
+    """What a process sees of the other processes of its machine."""
+
+    world: World
+    process: Process
+    writer: Callable[[], Process | None]
+
+    def name(self) -> str:
+        return self.process.host
+
+    def boot_id(self) -> str:
+        return f"boot of {self.process.host}"
+
+    def pid_namespace(self) -> str:
+        return self.process.host
+
+    def pid(self) -> int:
+        return self.process.pid
+
+    def started(self, pid: int) -> str:
+        found = self._find(pid)
+        return f"{found.pid}" if found is not None and found.is_alive else ""
+
+    def is_stopped(self, pid: int) -> bool:
+        found = self._find(pid)
+        return found is not None and found.is_alive and found.is_frozen
+
+    def kill(self, pid: int) -> None:
+        found = self._find(pid)
+        if found is None or not found.is_alive:
+            raise ProcessLookupError
+        self.world.count("zombie.ended")
+        self.world.kill(found)
+
+    def lock_holder(self, file: Path, byte: int) -> int | None:
+        holder = self.writer()
+        return holder.pid if holder is not None else None
+
+    def _find(self, pid: int) -> Process | None:
+        found = self.world.processes.get(pid)
+        return found if found is not None and found.host == self.process.host else None
+
+
+@dataclass(frozen=True, slots=True)
+class SlotHandle:
+    """A simulated slot as its supervisor holds it."""
+
+    process: Process
+    orders: Orders
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def poll(self) -> int | None:
+        return self.process.code
+
+    def kill(self) -> None:
+        self.process.world.kill(self.process)
+
+    def wait(self) -> int:
+        return self.process.code or 0
+
+
+@dataclass(slots=True, kw_only=True)
+class VirtualChildren(Children):
+    """Slots as simulated processes."""
+
+    scene: Scene
+    supervisor: Process
+
+    def spawn(self, number: int, node_id: int, believe: float) -> None:
+        world = self.scene.world
+        process = world.process(f"slot{number}", self.supervisor.host, self.supervisor)
+        orders = Orders(node_id, believe)
+        child = Child(number, SlotHandle(process, orders))
+        self.alive[number] = child
+
+        def report(message: Mapping[str, Any]) -> None:
+            if process.is_alive and self.supervisor.is_alive:
+                self.take(child, message)
+
+        work = SlotWork(
+            store=self.scene.store(process),
+            jobs={self.scene.job.name: self.scene.job},
+            timing=TIMING,
+            orders=orders,
+            number=number,
+            run_id=None,
+            report=report,
+            random=random.Random(world.random.random()),
+        )
+        world.start(process, "slot", lambda: work.serve(world.wait))
+
+    def hear(self, timeout: float) -> None:
+        if timeout:
+            self.scene.world.wait(_HEAR_SECONDS)
+
+    def tell(self, child: Child, order: Mapping[str, Any]) -> None:
+        assert isinstance(child.process, SlotHandle)
+        child.process.orders.take(order)
+
+    def forget(self, child: Child) -> None:
+        return
+
+
+@dataclass(slots=True)
+class Scene:
+    """One world with its database and its job."""
+
+    world: World
+    url: str
+    engine: Engine
+    job: Job
+    writer: Callable[[], Process | None]
+    is_one_host: bool
+    session_class: type[Session] = Session
+    is_complete: bool = False
+    runs_ended: int = 0
+
+    def store(self, process: Process) -> Store:
+        """A process's view of the database."""
+        store = Store(
+            self.url,
+            engine=self.engine,
+            point=self.world.point,
+            clock=VirtualClock(self.world),
+            host=VirtualHost(self.world, process, self.writer),
+        )
+        store.session_class = self.session_class
+        return store
+
+    def worker(self, number: int) -> Process:
+        """Start a worker."""
+        world = self.world
+        host = "host" if self.is_one_host else f"host{number}"
+        process = world.process(f"worker{number}", host)
+
+        def loop(tick: Callable[[], None], every: float) -> Callable[[], None]:
+            def forever() -> None:
+                while True:
+                    tick()
+                    world.wait(every)
+
+            return forever
+
+        def main() -> None:
+            store = self.store(process)
+            jobs = {self.job.name: self.job}
+            bus = EventBus()
+            bus.subscribe(self._hear)
+            supervisor = Supervisor(
+                store, jobs, (), world.setting.slots, timing=TIMING, clock=store.clock, bus=bus
+            )
+            identity = this_node(store.host, process.name, world.setting.slots, VERSION)
+            sent = store.clock.boottime()
+            node_id = join(store, identity, TIMING, bus)
+            children = VirtualChildren(store.clock, scene=self, supervisor=process)
+            supervisor.begin(children, identity, node_id, sent)
+            world.start(process, "keeper", loop(supervisor.keeper.tick, _KEEPER_SECONDS))
+            world.start(
+                process, "coordinator", loop(supervisor.coordinator.tick, TIMING.coordinate)
+            )
+            while not supervisor.is_over():
+                supervisor.tick()
+
+        world.start(process, "main", main)
+        return process
+
+    def _hear(self, event: Event) -> None:
+        self.world.count(event.name)
+        self.world.tell(f"event {event.name} {event.detail}")
+
+    def launcher(self) -> None:
+        """The scheduler of the site: it asks for the job until it is complete."""
+        process = self.world.process("launcher", "elsewhere")
+        process.is_mortal = False
+        store = self.store(process)
+
+        def look() -> None:
+            session = store.control()
+            try:
+                found = launch(session, self.job, {}, "launcher")
+                if found.found is Launched.COMPLETE:
+                    self.is_complete = True
+            finally:
+                session.close()
+
+        def main() -> None:
+            while not self.is_complete:
+                try:
+                    look()
+                except Exception as error:
+                    if not is_database_error(error):
+                        raise
+                self.world.wait(_LOOK_SECONDS)
+
+        self.world.start(process, "main", main)
+
+    def keep_manned(self) -> None:
+        """The init system of the site: it starts workers that are gone."""
+        process = self.world.process("init", "elsewhere")
+        process.is_mortal = False
+
+        def main() -> None:
+            crew: dict[int, Process] = {}
+            while True:
+                for number in range(1, self.world.setting.workers + 1):
+                    if number not in crew or not crew[number].is_alive:
+                        crew[number] = self.worker(number)
+                self.world.wait(self.world.random.uniform(1.0, 10.0))
+
+        self.world.start(process, "main", main)
+
+    def ask_to_stop(self) -> None:
+        """An operator asks the latest run to stop."""
+        process = self.world.process("operator", "elsewhere")
+        process.is_mortal = False
+        store = self.store(process)
+
+        def main() -> None:
+            session = store.control()
+            latest = runs.live(session)
+            if latest:
+                requests.ask_to_stop(session, latest[0].run_id, "operator", "a wish")
+            session.close()
+
+        self.world.start(process, "main", main)

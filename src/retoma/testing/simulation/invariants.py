@@ -1,0 +1,216 @@
+"""What must hold after every commit, and what must hold at the end; each has a name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from retoma.testing.simulation.night import FATE, expected, verdicts_of
+from retoma.testing.simulation.setting import TIMING
+from retoma.testing.simulation.world import World
+
+Query = Callable[[str], list[Any]]
+
+_CHUNKS = (
+    "SELECT id, step_id, partition_id, state, fence, token, owner_pid, lease_until, start_key,"
+    " end_key, first_reads, done, already_done, filtered, set_aside, deferred, tries, losses"
+    " FROM batch_chunk ORDER BY id"
+)
+_ATTEMPTS = "SELECT id, chunk_id, fence, outcome FROM batch_attempt ORDER BY id"
+_EFFECTS = "SELECT step, item FROM {table}"
+_STEPS = "SELECT id, name, state, version FROM batch_step ORDER BY id"
+_RUNS = "SELECT id, state, live FROM batch_run ORDER BY id"
+_TERMINAL = ("COMPLETED", "SPLIT")
+_ENDED = ("COMPLETED", "PARTIALLY_COMPLETED", "FAILED", "STOPPED")
+
+
+class Violation(AssertionError):
+    """A named invariant does not hold."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(f"{name}: {text}")
+        self.name = name
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the last look at a chunk saw."""
+
+    row: Any
+    lease: str | None
+    lease_since: float
+
+
+@dataclass(slots=True)
+class Watch:
+    """Looks at the real tables after every commit."""
+
+    world: World
+    query: Query
+    _chunks: dict[int, _Seen] = field(default_factory=dict)
+    _attempts: set[int] = field(default_factory=set)
+    _is_looking: bool = False
+
+    def look(self) -> None:
+        """Raise ``Violation`` for the first invariant that is broken."""
+        chunks = self.query(_CHUNKS)
+        attempts = self.query(_ATTEMPTS)
+        table = "sim_keyed" if self.world.setting.has_key else "sim_effect"
+        effects = self.query(_EFFECTS.format(table=table))
+        steps = {row[0]: row for row in self.query(_STEPS)}
+        self._attempts_hold(chunks, attempts)
+        self._chunks_hold(chunks)
+        self._effects_hold(chunks, effects, steps)
+        self._ends_hold(chunks, steps)
+
+    def _chunks_hold(self, chunks: list[Any]) -> None:
+        ranges: dict[int, int] = {}
+        for row in chunks:
+            before = self._chunks.get(row[0])
+            if before is not None:
+                self._step_holds(before.row, row)
+            mark = f"{row[4]} {row[7]}"
+            if before is None or before.lease != mark:
+                self._chunks[row[0]] = _Seen(row, mark, self.world.now)
+            else:
+                before.row = row
+        for row in sorted(chunks, key=lambda r: (r[2], int(r[8]))):
+            if row[3] == "SPLIT" or row[9] is None:
+                continue
+            start, end = int(row[8]), int(row[9])
+            if start < ranges.get(row[2], start):
+                raise Violation("chunks_overlap", f"chunk {row[0]} begins before {ranges[row[2]]}")
+            ranges[row[2]] = end
+
+    def _step_holds(self, old: Any, new: Any) -> None:
+        if new[4] < old[4] or (new[3] == "RUNNING" and new[5] != old[5] and new[4] <= old[4]):
+            raise Violation("fence_rises", f"chunk {new[0]}: fence {old[4]} -> {new[4]}")
+        if old[3] in _TERMINAL and tuple(old[:7]) != tuple(new[:7]):
+            raise Violation("terminal_stays", f"chunk {new[0]}: {old[3]} -> {new[3]}")
+        if old[3] in _TERMINAL and tuple(old[8:16]) != tuple(new[8:16]):
+            raise Violation("terminal_stays", f"chunk {new[0]}: its counts changed")
+
+    def _attempts_hold(self, chunks: list[Any], attempts: list[Any]) -> None:
+        by_id = {row[0]: row for row in chunks}
+        committed: Counter[int] = Counter()
+        for number, chunk_id, fence, outcome in attempts:
+            if outcome == "COMPLETED":
+                committed[chunk_id] += 1
+                chunk = by_id.get(chunk_id)
+                if chunk is None or chunk[3] != "COMPLETED" or chunk[4] != fence:
+                    raise Violation("witness_of_completed", f"attempt {number} of {chunk_id}")
+            if number not in self._attempts:
+                self._attempts.add(number)
+                if outcome == "LOST":
+                    self._loss_holds(chunk_id, fence)
+        for chunk_id, row in by_id.items():
+            if row[3] == "COMPLETED" and committed[chunk_id] != 1:
+                raise Violation(
+                    "one_committed_attempt", f"chunk {chunk_id} has {committed[chunk_id]}"
+                )
+
+    def _loss_holds(self, chunk_id: int, fence: int) -> None:
+        """Nobody healthy is robbed: an owner that lives keeps what it has just renewed."""
+        seen = self._chunks.get(chunk_id)
+        if seen is None or seen.row[4] != fence or seen.row[6] is None:
+            return
+        owner = self.world.processes.get(seen.row[6])
+        if owner is None or not owner.is_alive:
+            return
+        if self.world.now - seen.lease_since < TIMING.unchanged:
+            raise Violation("healthy_keeps", f"chunk {chunk_id}, fence {fence}: renewed just now")
+
+    def _effects_hold(self, chunks: list[Any], effects: list[Any], steps: dict[int, Any]) -> None:
+        found = Counter((row[0], row[1]) for row in effects)
+        if found and max(found.values()) > 1:
+            twice = [key for key, count in found.items() if count > 1]
+            raise Violation("effect_once", f"twice: {twice}")
+        done: set[tuple[str, int]] = set()
+        for row in chunks:
+            if row[3] == "COMPLETED":
+                name = steps[row[1]][1]
+                done.update((name, item) for item in range(int(row[8]) + 1, int(row[9]) + 1))
+        alone = set(found) - done
+        if alone:
+            raise Violation("effect_with_checkpoint", f"no completed chunk has {sorted(alone)}")
+
+    def _ends_hold(self, chunks: list[Any], steps: dict[int, Any]) -> None:
+        for row in chunks:
+            state = steps[row[1]][2]
+            if state in _ENDED and row[3] == "RUNNING":
+                raise Violation("closed_with_running", f"step {row[1]} is {state}")
+            if state in ("COMPLETED", "PARTIALLY_COMPLETED") and row[3] == "PENDING":
+                raise Violation("closed_with_waiting", f"step {row[1]} is {state}")
+
+
+def at_the_end(world: World, query: Query) -> None:
+    """Nothing lost, counts add up, history is whole; raises ``Violation``."""
+    setting = world.setting
+    table = "sim_keyed" if setting.has_key else "sim_effect"
+    wanted = [n for n, verdict in enumerate(verdicts_of(setting), start=1) if verdict == "do"]
+    steps = query(_STEPS)
+    for step_id, name, state, _version in steps:
+        found = sorted(row[1] for row in query(_EFFECTS.format(table=table)) if row[0] == name)
+        if found != wanted:
+            raise Violation("nothing_lost", f"step {name}: {found} instead of {wanted}")
+        _counts_hold(world, query, step_id, name, state)
+    for row in query(_RUNS):
+        if row[2] is not None:
+            raise Violation("run_ends", f"run {row[0]} is {row[1]}")
+    _history_holds(query)
+    for error in world.ended_by:
+        if type(error).__module__.split(".")[0] not in ("sqlalchemy", "retoma"):
+            raise Violation("no_internal_error", f"{type(error).__name__}: {error}")
+
+
+def _counts_hold(world: World, query: Query, step_id: int, name: str, state: str) -> None:
+    setting = world.setting
+    sums = query(
+        "SELECT COALESCE(SUM(first_reads), 0), COALESCE(SUM(done + already_done), 0),"
+        " COALESCE(SUM(filtered), 0), COALESCE(SUM(set_aside), 0), COALESCE(SUM(deferred), 0)"
+        f" FROM batch_chunk WHERE step_id = {step_id}"
+    )[0]
+    want = expected(setting)
+    whole = (setting.items, want["done"], want["filtered"], want["set_aside"], want["deferred"])
+    if tuple(int(value) for value in sums) != whole:
+        raise Violation("counts_add_up", f"step {name}: {tuple(sums)} instead of {whole}")
+    errors = query(f"SELECT count(*) FROM batch_item_error WHERE step_name = '{name}'")[0][0]
+    if errors != want["set_aside"] + want["deferred"]:
+        raise Violation("counts_add_up", f"step {name}: {errors} item errors")
+    right = "PARTIALLY_COMPLETED" if want["set_aside"] else "COMPLETED"
+    if state != right:
+        raise Violation("step_ends", f"step {name} is {state}")
+    attempts = query(
+        "SELECT count(*) FROM batch_attempt a JOIN batch_chunk c ON c.id = a.chunk_id"
+        f" WHERE c.step_id = {step_id}"
+    )[0][0]
+    again = sum(FATE.computed[name, item] for item in range(1, setting.items + 1))
+    tries = 5  # one attempt tries a technical failure again so often
+    if again > attempts * tries * setting.items:
+        raise Violation("rework_bounded", f"step {name}: {again} items computed")
+
+
+def _history_holds(query: Query) -> None:
+    """Each transition of a run, step and partition begins where the last one ended."""
+    last: dict[tuple[str, int], str | None] = {}
+    rows = query("SELECT noun, noun_id, before_state, after_state FROM batch_event ORDER BY id")
+    for noun, noun_id, before, after in rows:
+        known = last.get((noun, noun_id))
+        if known is not None and before != known:
+            raise Violation("history_whole", f"{noun} {noun_id}: {known}, then {before}->{after}")
+        last[noun, noun_id] = after
+    for table, noun in (("batch_run", "run"), ("batch_step", "step"), ("batch_node", "node")):
+        for number, state in query(f"SELECT id, state FROM {table}"):
+            known = last.get((noun, number))
+            if known != state and not (known is None and state == "PENDING"):
+                raise Violation("history_whole", f"{noun} {number} is {state}, told {known}")
+
+
+def all_rows(query: Query) -> Iterator[tuple[str, list[Any]]]:
+    """The tables, for the reader of a trace."""
+    yield "chunks", query(_CHUNKS)
+    yield "attempts", query(_ATTEMPTS)
+    yield "steps", query(_STEPS)
+    yield "runs", query(_RUNS)

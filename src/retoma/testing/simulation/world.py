@@ -1,0 +1,272 @@
+"""The world of one seed: a virtual clock, processes whose tasks take turns, and the faults they meet.
+
+Tasks are greenlets in one thread. Whoever comes to a point gives the turn away; the task whose time
+has come first goes on. So a run depends on nothing but its seed.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from greenlet import getcurrent, greenlet
+
+from retoma.testing.simulation.setting import Setting
+
+
+class Died(BaseException):
+    """Thrown into the tasks of a dead process; no handler of errors may catch it."""
+
+
+class Stuck(Exception):
+    """Nothing can go on any more, or the end did not come in time."""
+
+
+@dataclass(eq=False, slots=True)
+class Task:
+    """One thread of a process."""
+
+    process: Process
+    turn: greenlet
+    name: str
+
+
+@dataclass(eq=False, slots=True)
+class Process:
+    """A simulated process: its tasks and connections live and die with it."""
+
+    world: World
+    pid: int
+    name: str
+    host: str
+    parent: Process | None = None
+    born: float = 0.0
+    is_alive: bool = True
+    is_mortal: bool = True
+    frozen_until: float = 0.0
+    code: int | None = None
+    connections: list[Any] = field(default_factory=list)
+    children: list[Process] = field(default_factory=list)
+    last_frozen: float = -1e9
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether it stands still now."""
+        return self.frozen_until > self.world.now
+
+
+@dataclass(slots=True)
+class World:
+    """Time, turns and fate."""
+
+    setting: Setting
+    trace: Callable[[float, str, str], None] | None = None
+    now: float = 0.0
+    clock_offset: float = 0.0
+    """By how much the database's clock is wrong."""
+
+    processes: dict[int, Process] = field(default_factory=dict)
+    fired: list[tuple[int, str, float]] = field(default_factory=list)
+    decisions: int = 0
+    statements: int = 0
+    counters: dict[str, int] = field(default_factory=dict)
+    is_over: bool = False
+    ended_by: list[Exception] = field(default_factory=list)
+    """What ended tasks that were not killed."""
+
+    on_kill: Callable[[Process], None] = lambda _process: None
+    _queue: list[tuple[float, int, Task]] = field(default_factory=list)
+    _sequence: int = 0
+    _hub: greenlet = field(default_factory=getcurrent)
+    _current: Task | None = None
+    _random: random.Random = field(init=False)
+    _script: dict[int, tuple[str, float]] | None = None
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.setting.seed)
+        if self.setting.script is not None:
+            self._script = {number: (kind, size) for number, kind, size in self.setting.script}
+
+    @property
+    def current(self) -> Process | None:
+        """The process whose turn it is."""
+        return self._current.process if self._current else None
+
+    @property
+    def random(self) -> random.Random:
+        """The one source of chance."""
+        return self._random
+
+    def count(self, name: str) -> None:
+        """A rare branch was reached."""
+        self.counters[name] = self.counters.get(name, 0) + 1
+
+    def tell(self, text: str) -> None:
+        """A line of the trace."""
+        if self.trace is not None:
+            who = self._current.process.name if self._current else "world"
+            self.trace(self.now, who, text)
+
+    # -- processes ------------------------------------------------------------------------------
+
+    def process(self, name: str, host: str, parent: Process | None = None) -> Process:
+        """A new process without tasks."""
+        pid = 1000 + len(self.processes)
+        found = Process(self, pid, f"{name}#{pid}", host, parent, born=self.now)
+        self.processes[pid] = found
+        if parent is not None:
+            parent.children.append(found)
+        return found
+
+    def start(self, process: Process, name: str, work: Callable[[], None]) -> None:
+        """Begin a task of a process; what it raises ends its process."""
+
+        def run() -> None:
+            try:
+                work()
+            except Died:
+                return
+            except Exception as error:  # noqa: BLE001 - whatever ends a task is looked at afterwards
+                if self.is_over:
+                    return
+                self.ended_by.append(error)
+                self.tell(f"{name} ended by {type(error).__name__}: {str(error)[:200]}")
+                self.kill(process, code=1)
+
+        self._push(Task(process, greenlet(run, self._hub), name), self.now)
+
+    def kill(self, process: Process, code: int = -9) -> None:
+        """End a process at once; its slots go with it, as the kernel sees to it."""
+        if not process.is_alive:
+            return
+        process.is_alive, process.code = False, code
+        self.tell(f"{process.name} dies")
+        self.on_kill(process)
+        for child in process.children:
+            self.kill(child)
+
+    def freeze(self, process: Process, seconds: float) -> None:
+        """SIGSTOP, and SIGCONT after a while."""
+        process.frozen_until = max(process.frozen_until, self.now + seconds)
+        process.last_frozen = process.frozen_until
+        self.tell(f"{process.name} stands still for {seconds:.1f} s")
+
+    def thaw(self) -> None:
+        """SIGCONT to everybody."""
+        for process in self.processes.values():
+            process.frozen_until = min(process.frozen_until, self.now)
+
+    # -- turns ----------------------------------------------------------------------------------
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass for the task whose turn it is."""
+        task = self._current
+        if task is None:
+            return
+        if not task.process.is_alive:
+            raise Died
+        self._push(task, self.now + seconds)
+        self._hub.switch()
+        if not task.process.is_alive:
+            raise Died
+
+    def _push(self, task: Task, at: float) -> None:
+        self._sequence += 1
+        heapq.heappush(self._queue, (at, self._sequence, task))
+
+    def run(self, is_done: Callable[[], bool], limit: float) -> None:
+        """Give turns until it is done; raises ``Stuck`` if time runs out."""
+        while not is_done():
+            if not self._queue:
+                raise Stuck("nobody is left who could go on")
+            at, _, task = heapq.heappop(self._queue)
+            process = task.process
+            if process.is_alive and process.frozen_until > at:
+                self._push(task, process.frozen_until)
+                continue
+            self.now = max(self.now, at)
+            if self.now > limit:
+                raise Stuck(f"not over after {limit:.0f} s of virtual time")
+            self._give_turn(task)
+
+    def _give_turn(self, task: Task) -> None:
+        self._current = task
+        try:
+            if task.process.is_alive:
+                task.turn.switch()
+            elif task.turn:  # it has begun: let it unwind, which reaches no database any more
+                task.turn.throw(Died)
+        finally:
+            self._current = None
+
+    def end(self) -> None:
+        """End all that is still there."""
+        self.is_over = True
+        for process in self.processes.values():
+            self.kill(process)
+        while self._queue:
+            _, _, task = heapq.heappop(self._queue)
+            self._give_turn(task)
+
+    # -- fate -----------------------------------------------------------------------------------
+
+    def point(self, name: str) -> None:
+        """What every statement passes: others may go on first, and fate may strike."""
+        task = self._current
+        if task is None or name.endswith(".after"):
+            return
+        self.statements += 1
+        if self.trace is not None:
+            self.trace(self.now, task.process.name, name)
+        self.wait(self._latency())
+        fault = self.fate(self.setting.rates_at_statements) if task.process.is_mortal else None
+        if fault is not None:
+            self._strike(task.process, *fault)
+
+    def _latency(self) -> float:
+        chance = self._random.random()
+        mean = self.setting.latency
+        if chance > self.setting.slow_share:
+            return chance * mean
+        return self._random.random() * self.setting.slow_seconds
+
+    def fate(self, rates: tuple[tuple[str, float], ...]) -> tuple[str, float] | None:
+        """Which of these faults happens now, with its size; none once the storm is over."""
+        self.decisions += 1
+        if self._script is not None:
+            found = self._script.get(self.decisions)
+            if found is not None and any(kind == found[0] for kind, _ in rates):
+                self.fired.append((self.decisions, *found))
+                return found
+            return None
+        if self.now > self.setting.storm_seconds or not rates:
+            return None
+        chance = self._random.random()
+        for kind, rate in rates:
+            if chance < rate:
+                size = self._random.random()
+                self.fired.append((self.decisions, kind, size))
+                return kind, size
+            chance -= rate
+        return None
+
+    def _strike(self, process: Process, kind: str, size: float) -> None:
+        self.count(f"fault.{kind}")
+        victim = process
+        if kind.endswith(("worker", "supervisor")):
+            victim = process.parent or process
+        if kind.startswith("kill"):
+            self.kill(victim)
+            if victim is not process and process.is_alive:
+                return
+            raise Died
+        seconds = size * self.setting.freeze_seconds
+        self.freeze(victim, seconds)
+        if kind.endswith("worker"):
+            for child in victim.children:
+                self.freeze(child, seconds)
+        if process.is_frozen:
+            self.wait(0.0)
