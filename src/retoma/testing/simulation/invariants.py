@@ -23,6 +23,13 @@ _EFFECTS = "SELECT step, item FROM {table}"
 _STEPS = "SELECT id, name, state, version FROM batch_step ORDER BY id"
 _RUNS = "SELECT id, state, live FROM batch_run ORDER BY id"
 _TERMINAL = ("COMPLETED", "SPLIT")
+_MAY_FOLLOW = {
+    "PENDING": ("PENDING", "RUNNING"),
+    "RUNNING": ("RUNNING", "PENDING", "COMPLETED", "FAILED", "SPLIT"),
+    "FAILED": ("FAILED", "PENDING"),
+    "COMPLETED": ("COMPLETED",),
+    "SPLIT": ("SPLIT",),
+}
 _ENDED = ("COMPLETED", "PARTIALLY_COMPLETED", "FAILED", "STOPPED")
 
 
@@ -87,6 +94,8 @@ class Watch:
     def _step_holds(self, old: Any, new: Any) -> None:
         if new[4] < old[4] or (new[3] == "RUNNING" and new[5] != old[5] and new[4] <= old[4]):
             raise Violation("fence_rises", f"chunk {new[0]}: fence {old[4]} -> {new[4]}")
+        if new[3] not in _MAY_FOLLOW[old[3]]:
+            raise Violation("transition_allowed", f"chunk {new[0]}: {old[3]} -> {new[3]}")
         if old[3] in _TERMINAL and tuple(old[:7]) != tuple(new[:7]):
             raise Violation("terminal_stays", f"chunk {new[0]}: {old[3]} -> {new[3]}")
         if old[3] in _TERMINAL and tuple(old[8:16]) != tuple(new[8:16]):

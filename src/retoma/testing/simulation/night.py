@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import BigInteger, Column, Integer, MetaData, String, Table, insert, select
+
+from sqlalchemy.exc import DBAPIError
 
 from retoma.errors import TransientFailure
 from retoma.model.items import (
@@ -53,6 +56,15 @@ KEYED = Table(
     Column("item", Integer, primary_key=True, autoincrement=False),
     Column("digest", String(20), nullable=False),
 )
+
+
+def passing_error() -> Exception:
+    """What a server says when a lock could not be had in time; the connection lives on."""
+    error = sqlite3.OperationalError("lock wait timeout exceeded; try again")
+    error.sqlite_errorname = "SQLITE_BUSY"
+    return DBAPIError.instance("INSERT", None, error, sqlite3.Error)  # type: ignore[return-value]
+
+
 _VERDICTS = ("do", "do", "do", "do", "skip", "aside", "defer")
 
 
@@ -64,6 +76,9 @@ class Fate:
     computed: Counter[tuple[str, int]] = field(default_factory=Counter)
     swallow: Any = None
     """Rolls the open transaction back behind the driver's back."""
+
+    hiccup: bool = False
+    """The next write meets a passing error of the database."""
 
 
 FATE = Fate()
@@ -104,6 +119,8 @@ def _misbehave(world: World) -> None:
         assert world.current is not None
         world.kill(world.current, code=-11)
         raise Died
+    elif kind == "hiccup":
+        FATE.hiccup = True
     else:
         FATE.swallow = size
 
@@ -121,6 +138,9 @@ class SwallowingWriter:
             size, FATE.swallow = FATE.swallow, None
             connection: Any = tx.connection.connection.driver_connection  # type: ignore[attr-defined]
             connection.roll_back_silently(is_noticed=size < 0.4)
+        if FATE.hiccup:
+            FATE.hiccup = False
+            raise passing_error()
         return self.inner.write(tx, context, rows, carefully=carefully)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sqlite3
 import tempfile
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from retoma.testing.simulation.sqlite_wire import WIRE, DirectSession, make_engi
 from retoma.testing.simulation.world import Stuck, World
 
 _LIVENESS_SECONDS = 400.0
+_SEEDS_A_COLLECTION = 20
 _JUMP_SECONDS = 30.0
 _MEMORY = ("/dev/shm",)  # noqa: S108 - a private folder is made in it
 Trace = Callable[[float, str, str], None]
@@ -60,7 +62,7 @@ class _Clock:
 class SqliteStage:
     """A database file that serves one seed after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, prepare: Callable[[Engine], None] = lambda _engine: None) -> None:
         memory = next((path for path in _MEMORY if Path(path).is_dir()), None)
         self._folder = tempfile.TemporaryDirectory(prefix="retoma-sim-", dir=memory)
         self.path = str(Path(self._folder.name) / "night.db")
@@ -68,10 +70,14 @@ class SqliteStage:
         store = Store(self.url)
         migrate.ensure(store)
         night.metadata.create_all(store.engine)
+        prepare(store.engine)
         store.dispose()
         self.engine: Engine = make_engine(self.path, _Clock())
         self.observer = sqlite3.connect(self.path, isolation_level=None)
         names = [table.name for table in (*control.sorted_tables, *night.metadata.sorted_tables)]
+        self._played = 0
+        gc.collect()
+        gc.freeze()  # so that collecting what a seed leaves behind is cheap
         self._clear = [f"DELETE FROM {name}" for name in names if name != "batch_store"]
 
     def query(self, statement: str) -> list[Any]:
@@ -88,10 +94,14 @@ class SqliteStage:
         trace: TracebackType | None,
     ) -> None:
         self.engine.dispose()
+        WIRE.forget()
         self.observer.close()
         self._folder.cleanup()
 
     def _reset(self, setting: Setting) -> None:
+        self._played += 1
+        if self._played % _SEEDS_A_COLLECTION == 0:
+            gc.collect()
         rows = [(n, verdict, 1) for n, verdict in enumerate(night.verdicts_of(setting), start=1)]
         self.observer.execute("BEGIN IMMEDIATE")
         for statement in self._clear:
@@ -121,7 +131,7 @@ class SqliteStage:
             except Violation as violation:
                 failed.append(violation)
 
-        night.FATE.world, night.FATE.swallow = world, None
+        night.FATE.world, night.FATE.swallow, night.FATE.hiccup = world, None, False
         night.FATE.computed.clear()
         WIRE.world, WIRE.on_commit, world.on_kill = world, on_commit, WIRE.cut
         try:
@@ -131,7 +141,8 @@ class SqliteStage:
             limit = setting.storm_seconds + _LIVENESS_SECONDS
             world.run(lambda: scene.is_complete or bool(failed), limit)
         except Stuck as stuck:
-            failed.append(Violation("run_ends", str(stuck)))
+            errors = "; ".join({f"{type(e).__name__}: {e}"[:200] for e in world.ended_by})
+            failed.append(Violation("run_ends", f"{stuck} {errors}".strip()))
         finally:
             world.end()
             WIRE.world = None

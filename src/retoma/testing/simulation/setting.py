@@ -22,7 +22,7 @@ _AT_STATEMENTS = (
     "freeze.worker",
 )
 _AT_COMMITS = ("lost.committed", "lost.rolled_back")
-_OF_CODE = ("slow", "raises", "crashes", "swallows")
+_OF_CODE = ("slow", "raises", "crashes", "swallows", "hiccup")
 _EVENTS = ("clock.forward", "clock.back", "stop", "restart")
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import QueuePool
+from sqlalchemy.pool import NullPool
 
 from retoma.clock import Clock
 from retoma.store.dialects.sqlite import Sqlite
@@ -34,6 +34,7 @@ class Wire:
 
     def __init__(self) -> None:
         self.world: World | None = None
+        self.stage = 0
         self.on_commit: Any = lambda: None
         self.open: list[SimConnection] = []
         self.spare: list[SimConnection] = []
@@ -44,7 +45,16 @@ class Wire:
             return self.spare.pop()
         connection = sqlite3.connect(path, factory=SimConnection, check_same_thread=False)
         connection.isolation_level = None
+        connection.stage = self.stage
         return connection
+
+    def forget(self) -> None:
+        """The database is gone: nothing of it serves again."""
+        for connection in (*self.open, *self.spare):
+            connection.close_for_good()
+        self.open.clear()
+        self.spare.clear()
+        self.stage += 1
 
     def cut(self, process: Process) -> None:
         """The process is gone: so are its locks and its open transaction."""
@@ -81,6 +91,7 @@ class SimConnection(sqlite3.Connection):
     owner: Process | None = None
     is_cut = False
     is_prepared = False
+    stage = 0
     patience = _BUSY_SECONDS
 
     def cursor(self, *_arguments: Any, **_options: Any) -> Any:
@@ -88,9 +99,9 @@ class SimConnection(sqlite3.Connection):
 
     def break_off(self) -> None:
         """No statement reaches the database any more; what was open is undone."""
-        if not self.is_cut:
-            self.is_cut = True
+        if not self.is_cut and self.stage == WIRE.stage:
             super().rollback()
+        self.is_cut = True
 
     def guarded(self, sql: str, act: Any) -> Any:
         """Run a statement: wait while it is locked, and let fate strike at a COMMIT."""
@@ -164,8 +175,14 @@ class SimConnection(sqlite3.Connection):
         if self.owner is not None and self in self.owner.connections:
             self.owner.connections.remove(self)
         self.owner = None
-        if self not in WIRE.spare:
+        if self.stage != WIRE.stage:
+            super().close()  # collected late: its file is gone
+        elif self not in WIRE.spare:
             WIRE.spare.append(self)
+
+    def close_for_good(self) -> None:
+        """Let go of the file."""
+        super().close()
 
     def execute(self, sql: str, parameters: Any = (), /) -> Any:
         # Only the preparation of a new connection comes this way.
@@ -212,10 +229,7 @@ def make_engine(path: str, clock: Clock) -> Engine:
     """An engine whose connections know their process; one serves all seeds of a campaign."""
     engine = create_engine(
         f"sqlite:///{path}",
-        poolclass=QueuePool,
-        pool_size=64,
-        max_overflow=64,
-        pool_use_lifo=True,
+        poolclass=NullPool,  # the wire keeps them itself
         creator=lambda: WIRE.connect(path),
     )
     Sqlite(clock).attach(engine)
