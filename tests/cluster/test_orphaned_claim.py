@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,11 +33,11 @@ def made(tmp_path: Path) -> Iterator[Scene]:
     store.dispose()
 
 
-def state_after_sweeps(made: Scene, *, is_mine: bool, is_held: bool) -> str:
+def state_after_sweeps(made: Scene, *, is_mine: bool, is_held: bool, pid: int | None = None) -> str:
     """What became of the chunk when its lease ran out and a worker looked at it for long enough."""
     session, clock = made.session, made.store.clock
     node = nodes.register(session, this_node(THIS_HOST, "", 1, "1"))
-    owner = Owner(node, 0, os.getpid())
+    owner = Owner(node, 0, pid or os.getpid())
     partition = made.partitions()[0]
     run = made.run.run_id
     claim = chunks.cut(made.store, session, made.step_id, run, partition, 100, 10, owner, LEASE)
@@ -60,6 +62,18 @@ def test_an_own_slots_claim_that_it_never_reported_is_given_back(made: Scene) ->
 
 def test_a_claim_that_an_own_slot_works_on_is_left_to_its_deadline(made: Scene) -> None:
     assert state_after_sweeps(made, is_mine=True, is_held=True) == "RUNNING"
+
+
+def test_a_claim_of_an_own_slot_that_stands_still_is_taken(made: Scene) -> None:
+    slot = subprocess.Popen(["sleep", "60"])
+    try:
+        slot.send_signal(signal.SIGSTOP)
+        os.waitpid(slot.pid, os.WUNTRACED)
+        found = state_after_sweeps(made, is_mine=True, is_held=True, pid=slot.pid)
+        assert found == "PENDING"
+    finally:
+        slot.kill()
+        slot.wait()
 
 
 def test_a_claim_under_another_running_supervisor_is_left_to_that(made: Scene) -> None:

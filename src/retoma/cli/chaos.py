@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from retoma.cli import options
+from retoma.cli.simulate import mutants, simulate
 from retoma.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -15,7 +16,11 @@ if TYPE_CHECKING:
 
 @click.group()
 def chaos() -> None:
-    """Kill and freeze workers at every crash point, and prove what is left."""
+    """Prove on a database of its own that a worker may die anywhere, at any time."""
+
+
+chaos.add_command(simulate)
+chaos.add_command(mutants)
 
 
 @chaos.command()

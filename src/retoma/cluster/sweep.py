@@ -83,8 +83,9 @@ class Sweep:
         """
         if self.store.dialect.name != "sqlite" or chunk.claim.chunk_id not in ripe:
             return False
-        if self.is_mine(chunk.owner.node_id, chunk.owner.pid):
-            return self.is_held(chunk.claim.token)
+        is_mine = self.is_mine(chunk.owner.node_id, chunk.owner.pid)
+        if is_mine and not self.is_held(chunk.claim.token):
+            return False
         node = nodes.identity(session, chunk.owner.node_id)
         return is_at_work(self.store.host, node, chunk.owner.pid)
 

@@ -6,9 +6,11 @@ At the scheduling point a test can kill, freeze, delay or interleave; in product
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from sqlalchemy import Connection, Executable, RootTransaction
+from sqlalchemy.exc import ResourceClosedError
 
 from retoma.clock import SYSTEM_CLOCK, Clock
 from retoma.errors import WitnessGone
@@ -131,7 +133,8 @@ class Session:
     def discard(self) -> None:
         """Throw the connection away; the next statement would need a new session."""
         self.settings.clear()
-        self.connection.invalidate()
+        with suppress(ResourceClosedError):  # it has been closed already
+            self.connection.invalidate()
         self.connection.close()
 
     def close(self) -> None:
@@ -139,4 +142,4 @@ class Session:
         try:
             self.connection.close()
         except Exception:
-            self.connection.invalidate()
+            self.discard()

@@ -64,7 +64,7 @@ class MariaDb(Dialect):
         return mysql_dialect(paramstyle="pyformat")
 
     def after(self, parameter: str) -> str:
-        return f"DATE_ADD(UTC_TIMESTAMP(6), INTERVAL CAST(:{parameter} AS DECIMAL(20,6)) SECOND)"
+        return f"DATE_ADD({self.now}, INTERVAL CAST(:{parameter} AS DECIMAL(20,6)) SECOND)"
 
     def _fold(self, operation: Guarded) -> str:
         extra = {

@@ -57,7 +57,7 @@ class Postgres(Dialect):
         return style
 
     def after(self, parameter: str) -> str:
-        return f"clock_timestamp() + make_interval(secs => CAST(:{parameter} AS double precision))"
+        return f"{self.now} + make_interval(secs => CAST(:{parameter} AS double precision))"
 
     def _fold(self, operation: Guarded) -> str:
         extra = {

@@ -89,10 +89,12 @@ class Sqlite(Dialect):
             bound["picked_"] = picked[0][0]
         if session.change(operation.name, self._part(operation.guard), bound) != 1:
             return False
-        bound["guard_id_"] = self._inserted(session)
+        if any("{guard_id}" in statement for statement in operation.then):
+            bound["guard_id_"] = self._inserted(session)
+        is_asked = any("{then0_id}" in statement for statement in operation.then)
         for number, statement in enumerate(operation.then):
             session.change(operation.name, self._part(statement), bound)
-            if number == 0:
+            if number == 0 and is_asked:
                 bound["then0_id_"] = self._inserted(session)
         return True
 

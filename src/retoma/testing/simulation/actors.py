@@ -4,32 +4,34 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
-
-from sqlalchemy import Engine
+from typing import TYPE_CHECKING, Any
 
 from retoma.cluster.children import Child, Children
 from retoma.cluster.identity import this_node
 from retoma.cluster.joining import join
 from retoma.cluster.supervisor import Supervisor
 from retoma.cluster.work import Orders, SlotWork
+from retoma.engine.history import Entry
 from retoma.engine.launch import Launched, launch
+from retoma.errors import FailureKind
 from retoma.events import Event, EventBus
 from retoma.model.job import Job
 from retoma.release import VERSION
 from retoma.store import requests, runs
-from retoma.store.session import Session
 from retoma.store.store import Store, is_database_error
 from retoma.testing.simulation.setting import TIMING
 from retoma.testing.simulation.world import Process, World
 
+if TYPE_CHECKING:
+    from retoma.testing.simulation.stage import Stage
+
 EPOCH = datetime(2026, 11, 30, 22, 0, tzinfo=UTC)
 _KEEPER_SECONDS = 1.2
 _HEAR_SECONDS = 1.5
-_LOOK_SECONDS = 4.0
+_LOOK_SECONDS = 6.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +82,11 @@ class VirtualHost:
         return found is not None and found.is_alive and found.is_frozen
 
     def kill(self, pid: int) -> None:
-        found = self._find(pid)
+        found = self.world.processes.get(pid)
         if found is None or not found.is_alive:
             raise ProcessLookupError
+        if found.host != self.process.host:
+            raise PermissionError
         self.world.count("zombie.ended")
         self.world.kill(found)
 
@@ -131,6 +135,8 @@ class VirtualChildren(Children):
         self.alive[number] = child
 
         def report(message: Mapping[str, Any]) -> None:
+            if message.get("kind") == FailureKind.LOST_RACE:
+                world.count("commit.refused")
             if process.is_alive and self.supervisor.is_alive:
                 self.take(child, message)
 
@@ -143,6 +149,7 @@ class VirtualChildren(Children):
             run_id=None,
             report=report,
             random=random.Random(world.random.random()),
+            log=self.scene.hear_attempt,
         )
         world.start(process, "slot", lambda: work.serve(world.wait))
 
@@ -163,31 +170,29 @@ class Scene:
     """One world with its database and its job."""
 
     world: World
-    url: str
-    engine: Engine
+    stage: Stage
     job: Job
-    writer: Callable[[], Process | None]
-    is_one_host: bool
-    session_class: type[Session] = Session
     is_complete: bool = False
-    runs_ended: int = 0
+    _in_doubt: set[tuple[int, int]] = field(default_factory=set)
 
     def store(self, process: Process) -> Store:
         """A process's view of the database."""
         store = Store(
-            self.url,
-            engine=self.engine,
+            self.stage.url,
+            engine=self.stage.engine,
             point=self.world.point,
             clock=VirtualClock(self.world),
-            host=VirtualHost(self.world, process, self.writer),
+            host=VirtualHost(self.world, process, self.stage.writer),
         )
-        store.session_class = self.session_class
+        store.session_class = self.stage.session_class
+        if self.stage.now is not None:
+            store.dialect.now = self.stage.now
         return store
 
     def worker(self, number: int) -> Process:
         """Start a worker."""
         world = self.world
-        host = "host" if self.is_one_host else f"host{number}"
+        host = "host" if self.world.setting.is_one_host else f"host{number}"
         process = world.process(f"worker{number}", host)
 
         def loop(tick: Callable[[], None], every: float) -> Callable[[], None]:
@@ -221,7 +226,18 @@ class Scene:
         world.start(process, "main", main)
         return process
 
+    def hear_attempt(self, entry: Entry) -> None:
+        """Count what an attempt tells of itself: the rare endings must not stay untried."""
+        key = (entry.chunk_id, entry.fence)
+        if entry.kind == "unknown":
+            self._in_doubt.add(key)
+        elif key in self._in_doubt and entry.kind in ("ok", "fail"):
+            self._in_doubt.discard(key)
+            self.world.count(f"doubt.{entry.kind}")
+
     def _hear(self, event: Event) -> None:
+        if event.name == "run.coordinated" and event.detail.startswith("node"):
+            self.world.count("run.taken_over")
         self.world.count(event.name)
         self.world.tell(f"event {event.name} {event.detail}")
 

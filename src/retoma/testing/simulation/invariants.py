@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +48,8 @@ class _Seen:
     row: Any
     lease: str | None
     lease_since: float
+    gap: float = 0.0
+    """How long the lease before this one had stood."""
 
 
 @dataclass(slots=True)
@@ -80,7 +82,8 @@ class Watch:
                 self._step_holds(before.row, row)
             mark = f"{row[4]} {row[7]}"
             if before is None or before.lease != mark:
-                self._chunks[row[0]] = _Seen(row, mark, self.world.now)
+                gap = self.world.now - before.lease_since if before is not None else 0.0
+                self._chunks[row[0]] = _Seen(row, mark, self.world.now, gap)
             else:
                 before.row = row
         for row in sorted(chunks, key=lambda r: (r[2], int(r[8]))):
@@ -96,6 +99,8 @@ class Watch:
             raise Violation("fence_rises", f"chunk {new[0]}: fence {old[4]} -> {new[4]}")
         if new[3] not in _MAY_FOLLOW[old[3]]:
             raise Violation("transition_allowed", f"chunk {new[0]}: {old[3]} -> {new[3]}")
+        if new[3] == "SPLIT" and old[3] != "SPLIT":
+            self.world.count("chunk.split")
         if old[3] in _TERMINAL and tuple(old[:7]) != tuple(new[:7]):
             raise Violation("terminal_stays", f"chunk {new[0]}: {old[3]} -> {new[3]}")
         if old[3] in _TERMINAL and tuple(old[8:16]) != tuple(new[8:16]):
@@ -113,6 +118,9 @@ class Watch:
             if number not in self._attempts:
                 self._attempts.add(number)
                 if outcome == "LOST":
+                    self.world.count("chunk.taken_over")
+                    if self.world.setting.is_strict:
+                        self.world.count("strict.taken_over")
                     self._loss_holds(chunk_id, fence)
         for chunk_id, row in by_id.items():
             if row[3] == "COMPLETED" and committed[chunk_id] != 1:
@@ -121,14 +129,17 @@ class Watch:
                 )
 
     def _loss_holds(self, chunk_id: int, fence: int) -> None:
-        """Nobody healthy is robbed: an owner that lives keeps what it has just renewed."""
+        """Nobody healthy is robbed: an owner that lives keeps what it renews in time.
+
+        A renewal that comes between a taker's look and its act is too late: hence the lease before.
+        """
         seen = self._chunks.get(chunk_id)
         if seen is None or seen.row[4] != fence or seen.row[6] is None:
             return
         owner = self.world.processes.get(seen.row[6])
         if owner is None or not owner.is_alive:
             return
-        if self.world.now - seen.lease_since < TIMING.unchanged:
+        if max(self.world.now - seen.lease_since, seen.gap) < TIMING.unchanged:
             raise Violation("healthy_keeps", f"chunk {chunk_id}, fence {fence}: renewed just now")
 
     def _effects_hold(self, chunks: list[Any], effects: list[Any], steps: dict[int, Any]) -> None:
@@ -154,16 +165,22 @@ class Watch:
                 raise Violation("closed_with_waiting", f"step {row[1]} is {state}")
 
 
-def at_the_end(world: World, query: Query) -> None:
-    """Nothing lost, counts add up, history is whole; raises ``Violation``."""
+def effects_are_right(world: World, query: Query) -> None:
+    """Each item has just the effects that it should; raises ``Violation``."""
     setting = world.setting
     table = "sim_keyed" if setting.has_key else "sim_effect"
     wanted = [n for n, verdict in enumerate(verdicts_of(setting), start=1) if verdict == "do"]
-    steps = query(_STEPS)
-    for step_id, name, state, _version in steps:
-        found = sorted(row[1] for row in query(_EFFECTS.format(table=table)) if row[0] == name)
+    effects = query(_EFFECTS.format(table=table))
+    for _step_id, name, _state, _version in query(_STEPS):
+        found = sorted(row[1] for row in effects if row[0] == name)
         if found != wanted:
             raise Violation("nothing_lost", f"step {name}: {found} instead of {wanted}")
+
+
+def at_the_end(world: World, query: Query) -> None:
+    """Nothing lost, counts add up, history is whole; raises ``Violation``."""
+    effects_are_right(world, query)
+    for step_id, name, state, _version in query(_STEPS):
         _counts_hold(world, query, step_id, name, state)
     for row in query(_RUNS):
         if row[2] is not None:
@@ -215,11 +232,3 @@ def _history_holds(query: Query) -> None:
             known = last.get((noun, number))
             if known != state and not (known is None and state == "PENDING"):
                 raise Violation("history_whole", f"{noun} {number} is {state}, told {known}")
-
-
-def all_rows(query: Query) -> Iterator[tuple[str, list[Any]]]:
-    """The tables, for the reader of a trace."""
-    yield "chunks", query(_CHUNKS)
-    yield "attempts", query(_ATTEMPTS)
-    yield "steps", query(_STEPS)
-    yield "runs", query(_RUNS)

@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
-from unittest import mock
 
 from sqlalchemy import Engine, MetaData, UniqueConstraint, text
 
 from retoma.cluster.coordinator import Coordinator
 from retoma.cluster.suspicion import Suspicion
 from retoma.cluster.sweep import Sweep
-from retoma.engine import advance, attempt, chunk, effects
+from retoma.engine import attempt, chunk, effects
 from retoma.errors import FailureKind
 from retoma.model import flow
 from retoma.model.records import Counts
@@ -54,18 +53,17 @@ class Mutant:
 @contextmanager
 def contextmanager_of_patches() -> Iterator[Patch]:
     """Replaces attributes, and puts all of them back."""
-    patches: list[Any] = []
+    before: list[tuple[Any, str, Any]] = []
 
     def patch(target: Any, name: str, value: Any) -> None:
-        one = mock.patch.object(target, name, value)
-        one.start()
-        patches.append(one)
+        before.append((target, name, getattr(target, name)))
+        setattr(target, name, value)
 
     try:
         yield patch
     finally:
-        for one in reversed(patches):
-            one.stop()
+        for target, name, value in reversed(before):
+            setattr(target, name, value)
 
 
 def loosen_attempts(engine: Engine) -> None:
@@ -105,7 +103,7 @@ def _no_witness(patch: Patch) -> None:
 
 
 def _no_fence(patch: Patch) -> None:
-    patch(chunks, "_FINISH", _cut_from(chunks._FINISH, _MINE))
+    patch(chunks, "_FINISH", _cut_from(chunks._FINISH, _MINE, _ACTIVE))
 
 
 def _late_completion(patch: Patch) -> None:
@@ -148,14 +146,14 @@ def _cut_without_compare(patch: Patch) -> None:
 
 
 def _one_reading(patch: Patch) -> None:
-    def observe(_self: Suspicion, expired: Any, now: float) -> set[Any]:
+    def observe(_self: Suspicion, expired: Any, _now: float) -> set[Any]:
         return {thing for thing, _mark in expired}
 
     patch(Suspicion, "observe", observe)
 
 
 def _swallowed(patch: Patch) -> None:
-    original = effects.write_effects
+    original: Any = effects.write_effects
 
     def write(*arguments: Any, **options: Any) -> Any:
         *rest, _classify = arguments
@@ -176,13 +174,6 @@ def _failed_stay(patch: Patch) -> None:
     patch(runs, "RELAUNCH", replace(runs.RELAUNCH, then=then))
 
 
-def _requests_stay(patch: Patch) -> None:
-    for name in ("CLOSE_STEP", "END_RUN"):
-        operation = getattr(runs, name)
-        then = tuple(part for part in operation.then if "UPDATE batch_request" not in part)
-        patch(runs, name, replace(operation, then=then))
-
-
 def _history_skipped(patch: Patch) -> None:
     patch(runs, "COORDINATE", replace(runs.COORDINATE, then=()))
 
@@ -198,7 +189,7 @@ def _close_with_running(patch: Patch) -> None:
         blind = replace(now, running=0) if now is not None and now.pending == 0 else now
         return original(steps, blind, **options)
 
-    patch(advance.flow, "next_move", move)
+    patch(flow, "next_move", move)
 
 
 def _stop_over_running(patch: Patch) -> None:
@@ -215,7 +206,7 @@ def _stop_over_running(patch: Patch) -> None:
             return flow.Close(step, is_stopped=True)
         return found
 
-    patch(advance.flow, "next_move", move)
+    patch(flow, "next_move", move)
 
 
 def _expired_hidden(patch: Patch) -> None:
@@ -286,17 +277,14 @@ def _counters_outside(patch: Patch) -> None:
     _around_commit(patch, after=after)
 
 
-def _cursor_outside(patch: Patch) -> None:
-    original = chunks.advance
-
-    def before(
-        bench: Any, _step: Any, definition: Any, claimed: Any, page: Any, _done: Any
-    ) -> None:
-        if definition.reader.order == "strict":
-            original(bench.control, claimed, page.end, is_last=page.is_last)
-
-    patch(chunks, "advance", lambda *_arguments, **_options: True)
-    _around_commit(patch, before=before)
+def _strict_unguarded(patch: Patch) -> None:
+    patch(chunks, "CUT_STRICT", _without(chunks.CUT_STRICT, " AND live_token IS NULL"))
+    patch(
+        chunks,
+        "_ADVANCE",
+        _cut_from(chunks._ADVANCE, " AND cut_to = :start_key", " AND live_token IS NOT NULL"),
+    )
+    patch(progress, "_UNCUT", _cut_from(progress._UNCUT, " AND p.live_token IS NULL"))
 
 
 def _errors_outside(patch: Patch) -> None:
@@ -310,7 +298,7 @@ def _errors_outside(patch: Patch) -> None:
 
 
 def _effects_outside(patch: Patch) -> None:
-    original = effects.write_effects
+    original: Any = effects.write_effects
 
     def before(
         bench: Any, _step: Any, definition: Any, _claimed: Any, _page: Any, done: Any
@@ -331,9 +319,10 @@ MUTANTS = {
     mutant.name: mutant
     for mutant in (
         Mutant("no_witness", "the finish does not ask for the witness", _no_witness),
-        Mutant("no_fence", "the finish asks for neither fence nor token", _no_fence, True),
+        Mutant("no_fence", "the finish asks for nothing but the witness", _no_fence,
+               has_loose_attempts=True),
         Mutant("late_completion", "a chunk that was given back may still be completed",
-               _late_completion, True),
+               _late_completion, has_loose_attempts=True),
         Mutant("fence_outside_commit", "effects commit first, the finish follows by itself",
                _fence_outside_commit),
         Mutant("fence_not_raised", "a claim keeps the fence of the one before", _fence_not_raised),
@@ -346,8 +335,6 @@ MUTANTS = {
         Mutant("swallowed_error", "any error of the database is taken for the item's", _swallowed),
         Mutant("plan_again", "a new run plans its steps anew", _plan_again),
         Mutant("failed_stay_failed", "a new run does not try failed chunks again", _failed_stay),
-        Mutant("requests_stay", "a request to stop outlives the run that it stopped",
-               _requests_stay),
         Mutant("history_skipped", "taking a run leaves no row in its history", _history_skipped),
         Mutant("close_with_running", "a step is closed over a chunk that is being worked on",
                _close_with_running),
@@ -360,7 +347,7 @@ MUTANTS = {
         Mutant("orphan_forgotten", "a claim whose answer was lost is left to its slot",
                _orphan_forgotten),
         Mutant("counters_outside", "counters are written after the commit", _counters_outside),
-        Mutant("cursor_outside", "a strict cursor moves before the commit", _cursor_outside),
+        Mutant("strict_unguarded", "two chunks of a strict partition may be live", _strict_unguarded),
         Mutant("errors_outside", "item errors are written before the transaction",
                _errors_outside),
         Mutant("effects_outside", "effects are written before the transaction", _effects_outside),

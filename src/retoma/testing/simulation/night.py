@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import BigInteger, Column, Integer, MetaData, String, Table, insert, select
-
 from sqlalchemy.exc import DBAPIError
 
 from retoma.errors import TransientFailure
@@ -62,7 +61,7 @@ def passing_error() -> Exception:
     """What a server says when a lock could not be had in time; the connection lives on."""
     error = sqlite3.OperationalError("lock wait timeout exceeded; try again")
     error.sqlite_errorname = "SQLITE_BUSY"
-    return DBAPIError.instance("INSERT", None, error, sqlite3.Error)  # type: ignore[return-value]
+    return DBAPIError.instance("INSERT", None, error, sqlite3.Error)
 
 
 _VERDICTS = ("do", "do", "do", "do", "skip", "aside", "defer")
@@ -80,6 +79,11 @@ class Fate:
     hiccup: bool = False
     """The next write meets a passing error of the database."""
 
+    def begin(self, world: World) -> None:
+        """Another world begins."""
+        self.world, self.swallow, self.hiccup = world, None, False
+        self.computed.clear()
+
 
 FATE = Fate()
 
@@ -87,6 +91,11 @@ FATE = Fate()
 def verdicts_of(setting: Setting) -> list[str]:
     """What is to become of each item, from 1 on."""
     return [_VERDICTS[(setting.seed * 31 + n * 17) % len(_VERDICTS)] for n in range(setting.items)]
+
+
+def rows(setting: Setting) -> list[tuple[int, str]]:
+    """The items: number and verdict."""
+    return list(enumerate(verdicts_of(setting), start=1))
 
 
 def process(item: Any, context: StepContext) -> Any:

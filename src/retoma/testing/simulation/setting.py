@@ -11,8 +11,8 @@ Rates = tuple[tuple[str, float], ...]
 Script = tuple[tuple[int, str, float], ...]
 
 TIMING = Timing(
-    lease=9.0, margin=1.5, renew=2.5, beat=4.0, sweep=3.0, unchanged=3.0, unreachable=8.0,
-    removed=16.0, coordinate=3.0, poll=5.0,
+    lease=10.0, margin=1.5, renew=2.5, beat=5.0, sweep=4.0, unchanged=3.5, unreachable=11.0,
+    removed=22.0, coordinate=4.0, poll=7.0,
 )  # fmt: skip
 _AT_STATEMENTS = (
     "kill.slot",
@@ -21,6 +21,7 @@ _AT_STATEMENTS = (
     "freeze.supervisor",
     "freeze.worker",
 )
+_IN_WORK = ("freeze.worker", "freeze.slot", "kill.slot", "kill.supervisor")
 _AT_COMMITS = ("lost.committed", "lost.rolled_back")
 _OF_CODE = ("slow", "raises", "crashes", "swallows", "hiccup")
 _EVENTS = ("clock.forward", "clock.back", "stop", "restart")
@@ -36,6 +37,9 @@ class Setting:
     items: int
     chunk_size: int
     partitions: int
+    is_one_host: bool
+    """Processes see and can end each other; otherwise the fence alone protects."""
+
     is_strict: bool
     has_key: bool
     two_steps: bool
@@ -46,6 +50,9 @@ class Setting:
     storm_seconds: float
     deadline_seconds: float
     rates_at_statements: Rates
+    rates_in_work: Rates
+    """The same where it hurts most: from before the work transaction to its commit."""
+
     rates_at_commits: Rates
     rates_of_code: Rates
     events: Rates
@@ -69,16 +76,18 @@ def draw(seed: int) -> Setting:
         items=items,
         chunk_size=source.choice((1, 2, 3, 4)) if items < 6 else source.choice((2, 3, 4)),
         partitions=source.choice((1, 2, 3)),
+        is_one_host=source.random() < 0.5,
         is_strict=source.random() < 0.25,
         has_key=source.random() < 0.4,
         two_steps=source.random() < 0.2,
         latency=source.choice((0.02, 0.1, 0.3)),
         slow_share=source.choice((0.0, 0.0, 0.02)),
         slow_seconds=source.choice((3.0, 15.0)),
-        freeze_seconds=source.choice((4.0, 12.0, 25.0)),
+        freeze_seconds=source.choice((4.0, 20.0, 30.0)),
         storm_seconds=source.choice((3.0, 8.0, 20.0)),
         deadline_seconds=source.choice((8.0, 30.0)),
         rates_at_statements=_some(source, _AT_STATEMENTS, (0.002, 0.006, 0.015)),
+        rates_in_work=_some(source, _IN_WORK, (0.01, 0.04, 0.15)),
         rates_at_commits=_some(source, _AT_COMMITS, (0.01, 0.05, 0.15)),
         rates_of_code=_some(source, _OF_CODE, (0.02, 0.1, 0.2)),
         events=_some(source, _EVENTS, (0.3, 1.0)),
@@ -90,6 +99,7 @@ def calm(setting: Setting) -> Setting:
     return replace(
         setting,
         rates_at_statements=(),
+        rates_in_work=(),
         rates_at_commits=(),
         rates_of_code=(),
         events=(),

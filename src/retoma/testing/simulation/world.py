@@ -16,6 +16,8 @@ from greenlet import getcurrent, greenlet
 
 from retoma.testing.simulation.setting import Setting
 
+_WORK = ("work.begin", "work.enter", "work.commit", "chunk.witness", "chunk.finish", "effect.")
+
 
 class Died(BaseException):
     """Thrown into the tasks of a dead process; no handler of errors may catch it."""
@@ -78,6 +80,9 @@ class World:
     """What ended tasks that were not killed."""
 
     on_kill: Callable[[Process], None] = lambda _process: None
+    on_turn: Callable[[float], None] | None = None
+    """Told the instant (with the clock's error) before somebody goes on."""
+
     _queue: list[tuple[float, int, Task]] = field(default_factory=list)
     _sequence: int = 0
     _hub: greenlet = field(default_factory=getcurrent)
@@ -94,6 +99,14 @@ class World:
     def current(self) -> Process | None:
         """The process whose turn it is."""
         return self._current.process if self._current else None
+
+    @property
+    def watchman(self) -> Process:
+        """A process that nothing can end, for what happens outside all the others."""
+        found = self.processes.get(0)
+        if found is None:
+            found = self.processes[0] = Process(self, 0, "watchman", "elsewhere", is_mortal=False)
+        return found
 
     @property
     def random(self) -> random.Random:
@@ -193,6 +206,8 @@ class World:
             self._give_turn(task)
 
     def _give_turn(self, task: Task) -> None:
+        if self.on_turn is not None:
+            self.on_turn(self.now + self.clock_offset)
         self._current = task
         try:
             if task.process.is_alive:
@@ -222,7 +237,11 @@ class World:
         if self.trace is not None:
             self.trace(self.now, task.process.name, name)
         self.wait(self._latency())
-        fault = self.fate(self.setting.rates_at_statements) if task.process.is_mortal else None
+        if not task.process.is_mortal:
+            return
+        is_work = name.startswith(_WORK)
+        rates = self.setting.rates_in_work if is_work else self.setting.rates_at_statements
+        fault = self.fate(rates)
         if fault is not None:
             self._strike(task.process, *fault)
 
@@ -236,15 +255,16 @@ class World:
     def fate(self, rates: tuple[tuple[str, float], ...]) -> tuple[str, float] | None:
         """Which of these faults happens now, with its size; none once the storm is over."""
         self.decisions += 1
-        if self._script is not None:
-            found = self._script.get(self.decisions)
-            if found is not None and any(kind == found[0] for kind, _ in rates):
-                self.fired.append((self.decisions, *found))
-                return found
-            return None
         if self.now > self.setting.storm_seconds or not rates:
             return None
         chance = self._random.random()
+        if self._script is not None:  # chance is drawn all the same: the turns must be the same
+            found = self._script.get(self.decisions)
+            if found is None or all(kind != found[0] for kind, _ in rates):
+                return None
+            self._random.random()
+            self.fired.append((self.decisions, *found))
+            return found
         for kind, rate in rates:
             if chance < rate:
                 size = self._random.random()
@@ -263,7 +283,7 @@ class World:
             if victim is not process and process.is_alive:
                 return
             raise Died
-        seconds = size * self.setting.freeze_seconds
+        seconds = (0.4 + 0.6 * size) * self.setting.freeze_seconds
         self.freeze(victim, seconds)
         if kind.endswith("worker"):
             for child in victim.children:

@@ -1,0 +1,170 @@
+"""``retoma chaos simulate`` and ``mutants``: seeds through the real code, on a virtual clock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from retoma.cli import options
+from retoma.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from retoma.testing.simulation.campaign import Report
+    from retoma.testing.simulation.play import Played
+    from retoma.testing.simulation.stage import Stage
+
+_DATABASE = "An empty PostgreSQL database that nobody else works on; without it: SQLite in memory."
+
+
+def _stage(url: str | None, **options_: Any) -> Stage:
+    """The stage for a URL; raises ``UsageError`` if what it needs is missing."""
+    try:
+        if url is None:
+            from retoma.testing.simulation.sqlite_stage import SqliteStage
+
+            return SqliteStage(**options_)
+        from retoma.testing.simulation.postgres_stage import PostgresStage
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"the simulation needs {error.name}", next_step="pip install 'retoma[testing]'"
+        ) from None
+    if not url.startswith("postgres"):
+        raise UsageError(
+            "the simulation runs on SQLite (without --database) or PostgreSQL",
+            next_step="retoma chaos simulate --database postgresql://…",
+        )
+    return PostgresStage(url, **options_)
+
+
+@click.command()
+@click.option("--seeds", type=click.IntRange(1), default=1_000, show_default=True, help="How many.")
+@click.option("--first", type=click.IntRange(0), default=0, show_default=True, help="The first.")
+@click.option("--database", "url", default=None, help=_DATABASE)
+@click.option("--trace", is_flag=True, help="Print what happens, statement by statement.")
+@click.option(
+    "--record",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=None,
+    help="Append a row of the table of proofs to this file.",
+)
+@options.json_option
+def simulate(
+    seeds: int, first: int, url: str | None, trace: bool, record: Path | None, as_json: bool
+) -> int:
+    """Play seeds: each draws a small cluster, a job and the faults that hit them.
+
+    After every commit the invariants are checked on the real tables. Exit 0 only if all of them held
+    in every seed, else 4. A failing seed is shrunk, and the command that repeats it is printed.
+
+    \b
+    retoma chaos simulate --seeds 8000
+    retoma chaos simulate --first 17 --seeds 1 --trace
+    """
+    from retoma.cli.signals import stop_on_signal
+
+    with _stage(url) as stage, stop_on_signal() as stop:
+        if trace:
+            return _traced(stage, range(first, first + seeds))
+        from retoma.testing.simulation.campaign import campaign, proof_line
+
+        where = "PostgreSQL" if url else "SQLite"
+        report = campaign(
+            stage,
+            range(first, first + seeds),
+            lambda played: _tell(stage, played, url),
+            stop.is_set,
+        )
+        if record is not None:
+            with record.open("a", encoding="utf-8") as file:
+                file.write(proof_line(report, where, first) + "\n")
+    _show(report, as_json=as_json)
+    if report.failed:
+        return ExitCode.NEEDS_PERSON
+    return ExitCode.COMPLETED if report.played == seeds else ExitCode.STOPPED
+
+
+def _traced(stage: Stage, seeds: range) -> int:
+    from retoma.testing.simulation.play import play
+    from retoma.testing.simulation.setting import draw
+
+    is_clean = True
+    for seed in seeds:
+        setting = draw(seed)
+        click.echo(f"{setting}")
+        played = play(
+            stage, setting, lambda at, who, text: click.echo(f"{at:9.3f} {who:18} {text}")
+        )
+        click.echo(f"seed {seed}: {played.text or 'all invariants held'}")
+        is_clean = is_clean and played.violation is None
+    return ExitCode.COMPLETED if is_clean else ExitCode.NEEDS_PERSON
+
+
+def _tell(stage: Stage, played: Played, url: str | None) -> None:
+    from retoma.testing.simulation.campaign import shrink
+    from retoma.testing.simulation.setting import draw
+
+    where = f" --database {url}" if url else ""
+    click.echo(f"seed {played.seed} FAILED: {played.text}", err=True)
+    click.echo(
+        f"  repeat: retoma chaos simulate --first {played.seed} --seeds 1 --trace{where}", err=True
+    )
+    smallest = shrink(stage, draw(played.seed), played)
+    click.echo(f"  smallest: {smallest!r}", err=True)
+
+
+def _show(report: Report, *, as_json: bool) -> None:
+    from retoma.testing.simulation.campaign import RARE
+
+    if as_json:
+        options.print_json(
+            {
+                "seeds": report.played,
+                "failed": [
+                    {"seed": one.seed, "invariant": one.violation, "text": one.text}
+                    for one in report.failed
+                ],
+                "seconds": round(report.seconds, 1),
+                "seeds_per_hour": report.an_hour,
+                "statements": report.statements,
+                "virtual_hours": round(report.virtual_seconds / 3600, 1),
+                "reached": dict(sorted(report.reached.items())),
+                "unreached": report.unreached,
+            }
+        )
+        return
+    click.echo(
+        f"{report.played:,} seeds, {len(report.failed)} failed; {report.an_hour:,} an hour,"
+        f" {report.statements:,} statements, {report.virtual_seconds / 3600:,.1f} virtual hours"
+    )
+    for name in RARE:
+        click.echo(f"  {name:20} {report.reached[name]:,}")
+
+
+@click.command()
+@click.option("--seeds", type=click.IntRange(1), default=10_000, show_default=True, help="At most.")
+@click.option("--only", "names", multiple=True, metavar="NAME", help="Only this mutant.")
+@click.option("--from-seed", type=click.IntRange(0), default=0, help="Where to begin.")
+@options.json_option
+def mutants(seeds: int, names: tuple[str, ...], from_seed: int, as_json: bool) -> int:
+    """Break the protocol on purpose, one line at a time: the simulation must find each.
+
+    Prints a table (mutant, invariant, seed). Exit 0 only if every mutant is found, else 4.
+    """
+    from retoma.testing.simulation.hunt import hunt
+    from retoma.testing.simulation.mutants import MUTANTS
+
+    unknown = set(names) - set(MUTANTS)
+    if unknown:
+        raise UsageError(f"no such mutant: {', '.join(sorted(unknown))}")
+    found = []
+    for name in names or tuple(MUTANTS):
+        result = hunt(MUTANTS[name], range(from_seed, from_seed + seeds), _stage)
+        found.append(result)
+        if not as_json:
+            click.echo(result.row())
+    if as_json:
+        options.print_json([result.as_dict() for result in found])
+    is_whole = all(result.seed is not None for result in found)
+    return ExitCode.COMPLETED if is_whole else ExitCode.NEEDS_PERSON

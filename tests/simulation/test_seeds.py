@@ -1,0 +1,54 @@
+"""Seeds through the real code: in each of them every invariant holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from retoma.testing.simulation.campaign import campaign
+from retoma.testing.simulation.play import play
+from retoma.testing.simulation.postgres_stage import PostgresStage
+from retoma.testing.simulation.setting import draw
+from retoma.testing.simulation.sqlite_stage import SqliteStage
+
+SEEDS = 1_000
+SCHEDULES = 50
+
+
+@pytest.mark.parametrize("first", range(0, 8 * SEEDS, SEEDS))
+def test_every_invariant_holds_on_sqlite(first: int) -> None:
+    with SqliteStage() as stage:
+        report = campaign(stage, range(first, first + SEEDS))
+    assert [(one.seed, one.text) for one in report.failed] == []
+    assert report.played == SEEDS
+
+
+@pytest.mark.parametrize("first", range(0, 4 * SCHEDULES, SCHEDULES))
+def test_every_invariant_holds_on_postgres_stepped_in_one_thread(
+    postgres_url: str, first: int
+) -> None:
+    with PostgresStage(postgres_url) as stage:
+        report = campaign(stage, range(first, first + SCHEDULES))
+    assert [(one.seed, one.text) for one in report.failed] == []
+    assert report.played == SCHEDULES
+
+
+def traced(stage: SqliteStage, seed: int) -> list[tuple[float, str, str]]:
+    lines: list[tuple[float, str, str]] = []
+
+    def note(at: float, who: str, text: str) -> None:
+        lines.append((at, who, text))
+
+    play(stage, draw(seed), note)
+    return lines
+
+
+def test_a_seed_is_the_same_world_again() -> None:
+    with SqliteStage() as stage:
+        for seed in range(20):
+            assert traced(stage, seed) == traced(stage, seed)
+
+
+def test_no_two_of_many_seeds_are_the_same_world() -> None:
+    with SqliteStage() as stage:
+        worlds = {tuple(traced(stage, seed)) for seed in range(50)}
+    assert len(worlds) == 50
