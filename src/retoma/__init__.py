@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from retoma.errors import InvalidItem as InvalidItem
     from retoma.errors import ItemNotReady as ItemNotReady
     from retoma.errors import RetomaError as RetomaError
+    from retoma.errors import TransientFailure as TransientFailure
     from retoma.errors import UsageError as UsageError
     from retoma.model.items import Measure as Measure
     from retoma.model.items import NotReady as NotReady
@@ -63,6 +64,7 @@ _HOMES = {
     "TableWriter": "retoma.writers.table",
     "TaskStep": "retoma.model.job",
     "Transaction": "retoma.model.items",
+    "TransientFailure": "retoma.errors",
     "UsageError": "retoma.errors",
     "Written": "retoma.model.items",
     "item_errors": "retoma.operations.queries",

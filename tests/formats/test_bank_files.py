@@ -29,8 +29,8 @@ OTHERS = (
     if FOLDER
     else []
 )
-# Two published records hold no amount: one is '*snipped*', one says $120 on a day of month 20.
-WITHOUT_AMOUNT = 2
+# One published record says $120 on a day of month 20. Another holds no field at all, but '*snipped*'.
+UNREADABLE, EMPTY = 1, 1
 
 
 def declared() -> dict[str, int]:
@@ -68,10 +68,12 @@ def test_the_sum_is_the_sum_of_the_text(path: Path) -> None:
 
 def test_all_records_that_have_an_amount_are_lines() -> None:
     reports = [read_report(path) for path in OFX]
-    read = sum(report.movements + report.balances for report in reports)
-    bad = sum(report.bad_records for report in reports)
-    assert bad == WITHOUT_AMOUNT
-    assert read == sum(declared().values()) - WITHOUT_AMOUNT
+    lines = sum(report.movements + report.balances for report in reports)
+    assert sum(report.bad_records for report in reports) == UNREADABLE
+    assert sum(report.empty_records for report in reports) == EMPTY
+    assert lines + UNREADABLE + EMPTY == sum(declared().values()) == 42
+    codes = [warning.code for report in reports for warning in report.warnings]
+    assert codes.count("EMPTY_RECORD") == EMPTY
 
 
 @pytest.mark.parametrize("path", OFX, ids=lambda path: path.name)

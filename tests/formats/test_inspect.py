@@ -126,6 +126,7 @@ def test_the_report_counts_what_the_file_holds() -> None:
         "count": 8,
         "read": 4,
         "set_aside": 4,
+        "empty": 0,
         "by_kind": {"MOVEMENT": 4, "BALANCE": 0},
     }
     assert report["sums"] == {"BRL": "-1234.55", "JPY": "1500", "KWD": "7.000"}

@@ -35,6 +35,7 @@ def test_every_oddity_is_counted() -> None:
         "BAD_DATE": 2,  # DTSERVER, DTASOF
         "BALANCE_LINE": 1,
         "DOUBLE_ESCAPED": 1,
+        "EMPTY_RECORD": 1,
         "ENCODING_MISLABELLED": 1,
         "MISSING_END_TAG": 2,  # a transaction, the card's list
         "NO_FITID": 2,
@@ -44,10 +45,20 @@ def test_every_oddity_is_counted() -> None:
 
 
 def test_a_record_that_cannot_be_read_is_kept_with_its_reason() -> None:
-    assert [(one.code, one.field) for one in bad(TWO_ACCOUNTS)] == [
-        ("BAD_DATE", "DTPOSTED"),
-        ("EMPTY_RECORD", "TRNAMT"),
-    ]
+    assert [(one.code, one.field) for one in bad(TWO_ACCOUNTS)] == [("BAD_DATE", "DTPOSTED")]
+
+
+def test_a_record_with_fields_but_neither_type_nor_amount_is_set_aside(tmp_path: Path) -> None:
+    path = write(tmp_path, ofx("<STMTTRN><FITID>7</FITID></STMTTRN>"))
+    assert [(one.code, one.field) for one in bad(path)] == [("NO_AMOUNT", "TRNAMT")]
+
+
+def test_a_record_without_any_field_is_counted_and_nothing_is_read_of_it(tmp_path: Path) -> None:
+    path = write(tmp_path, ofx(trn() + "<STMTTRN>*snipped*</STMTTRN>" + trn()))
+    report = read_report(path)
+    assert (report.movements, report.empty_records, report.bad_records) == (2, 1, 0)
+    assert [(one.code, one.count) for one in report.warnings] == [("EMPTY_RECORD", 1)]
+    assert report.proof == "NOT_PROVABLE"
 
 
 def test_a_date_is_the_local_day_as_written(tmp_path: Path) -> None:

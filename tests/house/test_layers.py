@@ -21,9 +21,10 @@ SRC = ROOT / "src"
 LIBRARIES = {
     "sqlalchemy": {"store", "readers", "writers", "reconciliation", "testing"},
     "alembic": {"store"},
-    "psycopg": {"store"},
+    "psycopg": {"store", "testing"},
     "pymysql": {"store"},
-    "sqlite3": {"store"},
+    "sqlite3": {"store", "testing"},
+    "greenlet": {"testing"},
     "click": {"cli", "reconciliation"},
     "rich": {"cli", "reconciliation"},
     "starlette": {"console"},

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from retoma.errors import InstanceAbandoned, UsageError
+from retoma.errors import InstanceAbandoned, TransientFailure
 from retoma.model.job import Job
 from retoma.model.parameters import identity_of, parse_parameters, to_json
 from retoma.model.records import RunRow
@@ -46,6 +46,7 @@ def launch(session: Session, job: Job, given: Mapping[str, Any], actor: str) -> 
         "fingerprint": job.fingerprint(),
         "actor": actor,
     }
+    refused: Exception | None = None
     for _ in range(20):
         latest = runs.latest_of(session, job.name, identity)
         if latest is not None and latest.is_live:
@@ -57,10 +58,23 @@ def launch(session: Session, job: Job, given: Mapping[str, Any], actor: str) -> 
                 f"job {job.name!r} with {identifying} was abandoned and never runs again",
                 safe="Its committed entries stay.",
             )
-        created = _create(session, job, row, latest)
+        try:
+            created = _create(session, job, row, latest)
+        except Exception as error:
+            if str(session.dialect.classify(error)) not in ("DUPLICATE", "TRANSIENT"):
+                raise
+            session.abandon()
+            refused = error
+            continue
         if created is not None:
             return Launch(created, Launched.CREATED)
-    raise UsageError("the identity could not be launched: others change it all the time")
+    if refused is not None:
+        raise refused  # in the database's own words
+    raise TransientFailure(
+        "the identity could not be launched: others change it all the time",
+        safe="Nothing was started.",
+        next_step="repeat the same command",
+    )
 
 
 def _create(
@@ -68,14 +82,8 @@ def _create(
 ) -> RunRow | None:
     """The new run; None if another launcher was faster."""
     row = {**row, "launch_token": new_token()}
-    try:
-        if latest is None:
-            is_done = runs.create_instance(session, row, [step.name for step in job.steps])
-        else:
-            is_done = runs.relaunch(session, {**row, "instance_id": latest.instance_id})
-    except Exception as error:
-        if str(session.dialect.classify(error)) not in ("DUPLICATE", "TRANSIENT"):
-            raise
-        session.abandon()
-        return None
+    if latest is None:
+        is_done = runs.create_instance(session, row, [step.name for step in job.steps])
+    else:
+        is_done = runs.relaunch(session, {**row, "instance_id": latest.instance_id})
     return runs.launched_by(session, row["launch_token"]) if is_done else None

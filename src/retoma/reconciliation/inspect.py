@@ -48,6 +48,7 @@ def exit_code_of(error: StatementError) -> int:
 
 def report_as_json(report: FileReport) -> dict[str, object]:
     """Return the report as JSON values; account numbers are masked."""
+    read = report.movements + report.balances + report.empty_records
     return {
         "format": report.header.format,
         "bytes": report.header.bytes,
@@ -55,9 +56,10 @@ def report_as_json(report: FileReport) -> dict[str, object]:
         "encoding": report.header.encoding,
         "statements": report.statements,
         "lines": {
-            "count": report.movements + report.balances + report.bad_records,
-            "read": report.movements + report.balances,
+            "count": read + report.bad_records,
+            "read": read,
             "set_aside": report.bad_records,
+            "empty": report.empty_records,
             "by_kind": {"MOVEMENT": report.movements, "BALANCE": report.balances},
         },
         "bad_records": {

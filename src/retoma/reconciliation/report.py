@@ -10,6 +10,7 @@ from retoma.reconciliation.statement import (
     AccountReport,
     BadRecord,
     DeclaredBalance,
+    EmptyRecord,
     FileHeader,
     FileReport,
     Note,
@@ -25,7 +26,7 @@ from retoma.reconciliation.wording import warning
 _EXAMPLES: Final = 3
 MOST_ACCOUNTS: Final = 1000
 # What casts doubt on whether all lines are there, so that nothing can be proven.
-_INCOMPLETE: Final = ("NO_END_OF_FILE", "INVESTMENTS_NOT_READ")
+_INCOMPLETE: Final = ("NO_END_OF_FILE", "INVESTMENTS_NOT_READ", "EMPTY_RECORD")
 
 
 @dataclass(slots=True)
@@ -53,6 +54,7 @@ class ReportBuilder:
         self._movements = 0
         self._balances = 0
         self._sums: dict[str, int] = {}
+        self._empty = 0
         self._bad = 0
         self._bad_examples: list[BadRecord] = []
         self._counts: dict[str, int] = {}
@@ -82,6 +84,10 @@ class ReportBuilder:
             if len(self._bad_examples) < _EXAMPLES:
                 self._bad_examples.append(record)
             return
+        if isinstance(record, EmptyRecord):
+            self._empty += 1
+            self._count(warning("EMPTY_RECORD", record.line_no, record.offset))
+            return
         for one in record.warnings:
             self._count(one)
         account = self._account(record.account, record.currency)
@@ -106,6 +112,7 @@ class ReportBuilder:
             accounts_left_out=self._left_out,
             movements=self._movements,
             balances=self._balances,
+            empty_records=self._empty,
             bad_records=self._bad,
             bad_examples=tuple(self._bad_examples),
             sums=dict(sorted(self._sums.items())),

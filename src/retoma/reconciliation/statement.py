@@ -97,7 +97,17 @@ class BadRecord:
     message: str
 
 
-Record = StatementLine | BadRecord
+@dataclass(frozen=True, slots=True)
+class EmptyRecord:
+    """A record in which no field is filled: there is nothing to read, and it is counted."""
+
+    record_no: int
+    offset: int
+    next_offset: int
+    line_no: int
+
+
+Record = StatementLine | BadRecord | EmptyRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +192,7 @@ class FileReport:
     accounts_left_out: int
     movements: int
     balances: int
+    empty_records: int
     bad_records: int
     bad_examples: tuple[BadRecord, ...]
     sums: Mapping[str, int]

@@ -24,7 +24,7 @@ from retoma import (
 )
 from retoma.reconciliation.break_rows import close_breaks
 from retoma.reconciliation.posting_rules import ENTRY_COLUMNS
-from retoma.reconciliation.statement import BadRecord, StatementLine
+from retoma.reconciliation.statement import BadRecord, EmptyRecord, StatementLine
 from retoma.reconciliation.statement_audit import audit_statement
 from retoma.reconciliation.statement_match import match
 from retoma.reconciliation.statement_proof import FileReader, FileWriter, prove
@@ -43,12 +43,14 @@ _LONGEST: Final = {"e2e_id": 100, "fitid": 250, "document_no": 250, "account": 2
 _FILES_DEADLINE_SECONDS: Final = 4 * 3600.0
 
 
-def to_line(item: Sighting, _: StepContext) -> StatementLine | SetAside:
-    """The line of a record; a record that could not be read is set aside, with its place."""
+def to_line(item: Sighting, _: StepContext) -> StatementLine | SetAside | None:
+    """The line of a record; one that could not be read is set aside, an empty one left out."""
     record = item.record
     place = f"{item.file_name}, line {record.line_no}, byte {record.offset}"
     if isinstance(record, BadRecord):
         return SetAside(record.code, f"{place}: {record.field}: {record.message}", record.field)
+    if isinstance(record, EmptyRecord):
+        return None
     for name, longest in _LONGEST.items():
         if len(getattr(record, name)) > longest:
             reason = f"{place}: {name}: longer than {longest} characters"

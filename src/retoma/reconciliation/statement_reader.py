@@ -14,6 +14,7 @@ from retoma.reconciliation.checkpoint import from_key, to_key
 from retoma.reconciliation.reading import read_records
 from retoma.reconciliation.statement import (
     BadRecord,
+    EmptyRecord,
     Note,
     Record,
     StatementError,
@@ -115,6 +116,8 @@ class StatementReader:
         }
         if isinstance(record, BadRecord):
             return {**place, "code": record.code, "field": record.field}
+        if isinstance(record, EmptyRecord):
+            return place
         return {
             **place,
             "account": record.account,

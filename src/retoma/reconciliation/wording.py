@@ -15,6 +15,7 @@ WARNINGS: Final[dict[str, str]] = {
     "DOUBLE_ESCAPED": "characters were escaped twice; they were restored",
     "DUPLICATE_COLUMN": "two columns mean the same; the first one counts",
     "DUPLICATE_FIELD": "a field occurs twice in one record; the first one counts",
+    "EMPTY_RECORD": "a record names no field at all; there is nothing in it to read",
     "EMPTY_ROW": "a row holds only separators; it is skipped",
     "EMPTY_STATEMENT": "the statement has no lines",
     "ENCODING_MISLABELLED": "the file says one encoding and is written in another",

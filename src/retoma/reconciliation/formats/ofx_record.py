@@ -15,7 +15,14 @@ from retoma.reconciliation.formats.markup import decode_text
 from retoma.reconciliation.masking import shape_of
 from retoma.reconciliation.money import AmountError, is_known_currency, parse_amount
 from retoma.reconciliation.natural_key import has_id, natural_key
-from retoma.reconciliation.statement import BadRecord, LineKind, ReadWarning, Record, StatementLine
+from retoma.reconciliation.statement import (
+    BadRecord,
+    EmptyRecord,
+    LineKind,
+    ReadWarning,
+    Record,
+    StatementLine,
+)
 from retoma.reconciliation.wording import warning
 
 FIELDS: Final = frozenset(
@@ -88,8 +95,10 @@ class RawRecord:
 
 def build_line(raw: RawRecord, next_offset: int) -> Record:
     """Return the line, or a BadRecord if its amount or its date is missing or unreadable."""
+    if not any(raw.values.values()):
+        return EmptyRecord(raw.record_no, raw.offset, next_offset, raw.line_no)
     if not raw.values.get(b"TRNAMT") and not raw.values.get(b"TRNTYPE"):
-        return raw.bad(next_offset, "EMPTY_RECORD", "TRNAMT", "it has neither type nor amount")
+        return raw.bad(next_offset, "NO_AMOUNT", "TRNAMT", "it has neither type nor amount")
     if raw.conflict:
         return raw.bad(
             next_offset, "MALFORMED_RECORD", raw.conflict, f"it has two different {raw.conflict}"

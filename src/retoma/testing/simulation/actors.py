@@ -5,9 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from retoma.cluster.children import Child, Children
 from retoma.cluster.identity import this_node
@@ -23,80 +21,13 @@ from retoma.release import VERSION
 from retoma.store import requests, runs
 from retoma.store.store import Store, is_database_error
 from retoma.testing.simulation.setting import TIMING
+from retoma.testing.simulation.stage import Stage
+from retoma.testing.simulation.virtual import VirtualClock, VirtualHost
 from retoma.testing.simulation.world import Process, World
 
-if TYPE_CHECKING:
-    from retoma.testing.simulation.stage import Stage
-
-EPOCH = datetime(2026, 11, 30, 22, 0, tzinfo=UTC)
 _KEEPER_SECONDS = 1.2
 _HEAR_SECONDS = 1.5
 _LOOK_SECONDS = 6.0
-
-
-@dataclass(frozen=True, slots=True)
-class VirtualClock:
-    """The clocks of a process in the world; ``utc`` is the database's, and may jump."""
-
-    world: World
-
-    def monotonic(self) -> float:
-        return self.world.now
-
-    def boottime(self) -> float:
-        return self.world.now
-
-    def utc(self) -> datetime:
-        return EPOCH + timedelta(seconds=self.world.now + self.world.clock_offset)
-
-    def sleep(self, seconds: float) -> None:
-        self.world.wait(seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class VirtualHost:
-    """What a process sees of the other processes of its machine."""
-
-    world: World
-    process: Process
-    writer: Callable[[], Process | None]
-
-    def name(self) -> str:
-        return self.process.host
-
-    def boot_id(self) -> str:
-        return f"boot of {self.process.host}"
-
-    def pid_namespace(self) -> str:
-        return self.process.host
-
-    def pid(self) -> int:
-        return self.process.pid
-
-    def started(self, pid: int) -> str:
-        found = self._find(pid)
-        return f"{found.pid}" if found is not None and found.is_alive else ""
-
-    def is_stopped(self, pid: int) -> bool:
-        found = self._find(pid)
-        return found is not None and found.is_alive and found.is_frozen
-
-    def kill(self, pid: int) -> None:
-        found = self.world.processes.get(pid)
-        if found is None or not found.is_alive:
-            raise ProcessLookupError
-        if found.host != self.process.host:
-            raise PermissionError
-        self.world.count("zombie.ended")
-        self.world.kill(found)
-
-    def lock_holder(self, file: Path, byte: int) -> int | None:
-        holder = self.writer()
-        return holder.pid if holder is not None else None
-
-    def _find(self, pid: int) -> Process | None:
-        found = self.world.processes.get(pid)
-        return found if found is not None and found.host == self.process.host else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from sqlalchemy import Engine
 from retoma.store.session import Session
 from retoma.store.tables import metadata as control
 from retoma.testing.simulation import night
-from retoma.testing.simulation.actors import EPOCH, VirtualClock
 from retoma.testing.simulation.setting import Setting
+from retoma.testing.simulation.virtual import EPOCH, VirtualClock
 from retoma.testing.simulation.world import Process, World
 
 TABLES = [
