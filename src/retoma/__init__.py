@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from retoma import release
 
 if TYPE_CHECKING:
+    from retoma.cli.signals import stop_on_signal as stop_on_signal
     from retoma.embedded import EmbeddedPostgres as EmbeddedPostgres
     from retoma.errors import ExitCode as ExitCode
     from retoma.errors import InvalidItem as InvalidItem
@@ -72,6 +73,7 @@ _HOMES = {
     "run": "retoma.operations.commands",
     "status": "retoma.operations.queries",
     "stop": "retoma.operations.commands",
+    "stop_on_signal": "retoma.cli.signals",
     "submit": "retoma.operations.commands",
     "verify": "retoma.operations.verify",
 }

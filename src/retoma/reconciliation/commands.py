@@ -107,10 +107,9 @@ def run_command(
     its own totals; 3 failed, a restart is safe; 6 running elsewhere; 7 database unreachable;
     8 stopped, resumable.
     """
-    from retoma import RetomaError
+    from retoma import RetomaError, stop_on_signal
     from retoma.reconciliation.statement_csv import check_directory, write_lists
     from retoma.reconciliation.statement_run import reconcile as reconcile_files
-    from retoma.reconciliation.statement_run import stop_on_signal
     from retoma.reconciliation.statement_text import lines_of
 
     try:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import signal
-import sys
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Any
 
 import retoma
-from retoma import ExitCode, Store, UsageError
+from retoma import Store, UsageError
 from retoma.reconciliation.statement_files import check_inputs, parameters_of
 from retoma.reconciliation.statement_job import JOB
 from retoma.reconciliation.statement_result import result_of
@@ -67,22 +64,3 @@ def _counts(found: Mapping[str, Any]) -> dict[str, Any]:
 def _set_aside(store: Store, run_id: int) -> dict[str, Any]:
     reasons = Counter(error["reason"] for error in retoma.item_errors(store, run_id))
     return {"count": sum(reasons.values()), "by_reason": dict(sorted(reasons.items()))}
-
-
-@contextmanager
-def stop_on_signal() -> Iterator[threading.Event]:
-    """An event that SIGTERM or Ctrl-C sets; a second signal ends the process."""
-    stop = threading.Event()
-
-    def handle(*_: object) -> None:
-        if stop.is_set():
-            raise SystemExit(ExitCode.STOPPED)
-        sys.stderr.write("retoma: stopping at the next chunk border …\n")
-        stop.set()
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

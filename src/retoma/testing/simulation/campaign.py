@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import retoma
 from retoma.testing.simulation.play import Played, play
 from retoma.testing.simulation.setting import Setting, draw
 from retoma.testing.simulation.stage import Stage
@@ -119,7 +118,7 @@ def _smaller(setting: Setting) -> list[Setting]:
 
 def protocol_digest() -> str:
     """Names the code that the seeds went through: it changes with each change of the protocol."""
-    root = Path(retoma.__file__).parent
+    root = Path(__file__).parents[2]
     digest = hashlib.sha256()
     for package in _PROTOCOL:
         for path in sorted((root / package).rglob("*.py")):

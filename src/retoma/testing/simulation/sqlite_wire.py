@@ -144,20 +144,11 @@ class SimConnection(sqlite3.Connection):
             self._commit(world, super().commit)
 
     def _commit(self, world: World, act: Any) -> Any:
-        fault = world.fate(world.setting.rates_at_commits)
-        kind = fault[0] if fault else ""
-        if kind:
-            world.count(f"fault.{kind}")
-            world.tell(f"fate: {kind}")
-        if kind == "lost.rolled_back":
-            self.break_off()
-            raise LostAnswer("the connection broke before the commit arrived")
-        found = act()
-        WIRE.on_commit()
-        if kind == "lost.committed":
-            self.break_off()
-            raise LostAnswer("the connection broke before the commit's answer arrived")
-        return found
+        return world.commit(act, WIRE.on_commit, self._lose)
+
+    def _lose(self, words: str) -> Exception:
+        self.break_off()
+        return LostAnswer(words)
 
     def roll_back_silently(self, *, is_noticed: bool) -> None:
         """As a server does after a deadlock: the driver goes on in a new transaction, unaware.

@@ -273,6 +273,26 @@ class World:
             chance -= rate
         return None
 
+    def commit(
+        self,
+        act: Callable[[], Any],
+        committed: Callable[[], None],
+        lose: Callable[[str], Exception],
+    ) -> Any:
+        """Commit something; fate may break the connection before or after (``lose`` gives the error)."""
+        fault = self.fate(self.setting.rates_at_commits)
+        kind = fault[0] if fault else ""
+        if kind:
+            self.count(f"fault.{kind}")
+            self.tell(f"fate: {kind}")
+        if kind == "lost.rolled_back":
+            raise lose("the connection broke before the commit arrived")
+        found = act()
+        committed()
+        if kind == "lost.committed":
+            raise lose("the connection broke before the commit's answer arrived")
+        return found
+
     def _strike(self, process: Process, kind: str, size: float) -> None:
         self.count(f"fault.{kind}")
         victim = process
