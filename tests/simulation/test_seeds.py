@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import select
 
+from retoma.errors import NotPermitted
+from retoma.store import migrate, tables
+from retoma.store.store import Store
 from retoma.testing.simulation.campaign import campaign
 from retoma.testing.simulation.play import play
 from retoma.testing.simulation.postgres_stage import PostgresStage
@@ -30,6 +34,22 @@ def test_every_invariant_holds_on_postgres_stepped_in_one_thread(
         report = campaign(stage, range(first, first + SCHEDULES))
     assert [(one.seed, one.text) for one in report.failed] == []
     assert report.played == SCHEDULES
+
+
+def test_a_database_that_is_not_empty_is_refused_and_left_alone(postgres_url: str) -> None:
+    store = Store(postgres_url)
+    migrate.ensure(store)
+    with pytest.raises(NotPermitted, match="not empty"):
+        PostgresStage(postgres_url)
+    with store.engine.connect() as connection:
+        assert connection.execute(select(tables.store_identity.c.id)).scalar() == 1
+    store.dispose()
+
+
+def test_the_database_of_an_earlier_simulation_serves_again(postgres_url: str) -> None:
+    for first in (0, 1):
+        with PostgresStage(postgres_url) as stage:
+            assert campaign(stage, [first]).failed == []
 
 
 def traced(stage: SqliteStage, seed: int) -> list[tuple[float, str, str]]:

@@ -13,10 +13,11 @@ from typing import Any
 import psycopg
 from psycopg import pq
 from psycopg.waiting import Ready, Wait
-from sqlalchemy import Engine, create_engine, make_url, text
+from sqlalchemy import Engine, create_engine, inspect, make_url, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
+from retoma.errors import NotPermitted
 from retoma.store import migrate
 from retoma.store.session import Session
 from retoma.store.store import Store
@@ -33,9 +34,10 @@ _LATE_SECONDS = 40.0
 _SEEDS_A_COLLECTION = 20
 _NOW = "retoma_sim_now()"
 _CLOCK = (
+    "DROP TABLE IF EXISTS sim_clock",
     "CREATE UNLOGGED TABLE sim_clock (at timestamptz NOT NULL)",
     "INSERT INTO sim_clock VALUES (clock_timestamp())",
-    f"CREATE FUNCTION {_NOW} RETURNS timestamptz LANGUAGE sql VOLATILE"
+    f"CREATE OR REPLACE FUNCTION {_NOW} RETURNS timestamptz LANGUAGE sql VOLATILE"
     " AS 'SELECT at FROM sim_clock'",
 )
 
@@ -182,6 +184,17 @@ class SteppedSession(Session):
             raise DBAPIError.instance(statement, parameters, error, psycopg.Error) from error
 
 
+def require_own(store: Store) -> None:
+    """Refuse a database that holds anything but an earlier simulation: its rows would be deleted."""
+    names = set(inspect(store.engine).get_table_names())
+    if names and "sim_clock" not in names:
+        raise NotPermitted(
+            f"the database {store.shown_url} is not empty: the simulation deletes what it finds",
+            safe="Nothing was touched.",
+            next_step="create a database of its own: createdb simulation",
+        )
+
+
 class PostgresStage(Stage):
     """One database of a server that stands ready; ``prepare`` may change its tables."""
 
@@ -190,6 +203,12 @@ class PostgresStage(Stage):
 
     def __init__(self, url: str, prepare: Callable[[Engine], None] = lambda _engine: None) -> None:
         store = Store(url)
+        try:
+            store.check_connection()
+            require_own(store)
+        except BaseException:
+            store.dispose()
+            raise
         self.url = store.url
         migrate.ensure(store)
         night.metadata.create_all(store.engine)
