@@ -39,7 +39,7 @@ def test_a_run_across_midnight_creates_no_second_key(
     url = f"sqlite:///{tmp_path / 'work.db'}"
     before = retoma.Store(url, clock=ShiftedClock(midnight - timedelta(seconds=2)))
     create_tables(before.engine)
-    make_night(before.engine, 30_000, 7, NIGHT)
+    make_night(before.engine, 60_000, 7, NIGHT)  # eight chunks or so: time for a stop
 
     stop, bus = threading.Event(), EventBus()
 

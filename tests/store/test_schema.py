@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import inspect
 
-from retoma.errors import SchemaMismatch
+from retoma.errors import DatabaseUnreachable, SchemaMismatch
 from retoma.store import migrate, tables
 from retoma.store.store import Store
 from tests.databases import BACKENDS, Servers
@@ -140,6 +141,27 @@ def test_a_table_that_is_missing_or_changed_would_be_noticed(sqlite_url: str) ->
             differences = str(compare_metadata(context, tables.metadata))
         assert "batch_request" in differences
         assert "more" in differences
+
+
+def test_a_new_file_opened_by_many_at_once_refuses_nobody(tmp_path: Path) -> None:
+    refused: list[Exception] = []
+
+    def open_it(file: Path, together: threading.Barrier) -> None:
+        with opened(f"sqlite:///{file}") as store:
+            together.wait()
+            try:
+                store.check_connection()
+            except DatabaseUnreachable as error:
+                refused.append(error)
+
+    for number in range(40):
+        chosen = (tmp_path / f"{number}.db", threading.Barrier(8))
+        threads = [threading.Thread(target=open_it, args=chosen) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert refused == []
 
 
 def test_processes_that_create_the_tables_at_once_all_succeed(database_url: str) -> None:

@@ -52,7 +52,7 @@ class Sqlite(Dialect):
             connection.create_function("retoma_now", 0, lambda: _now(clock))
             connection.create_function("retoma_after", 1, lambda seconds: _after(clock, seconds))
             connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
-            connection.execute("PRAGMA journal_mode = WAL")
+            _share_by_wal(connection, clock)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA cache_size = -32768")
 
@@ -167,3 +167,23 @@ def _now(clock: Clock) -> str:
 def _after(clock: Clock, seconds: float) -> str:
     instant: datetime = clock.utc().astimezone(UTC).replace(tzinfo=None)
     return instant_text(instant + timedelta(seconds=float(seconds)))
+
+
+def _share_by_wal(connection: sqlite3.Connection, clock: Clock) -> None:
+    """WAL mode for the file.
+
+    SQLite refuses at once, without asking the busy handler, where two processes make a file's
+    first change to WAL together (https://www.sqlite.org/c3ref/busy_handler.html: a handler that
+    could deadlock is not called), so the waiting is done here.
+    """
+    until = clock.monotonic() + _BUSY_MILLISECONDS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            is_busy = error.sqlite_errorname.startswith("SQLITE_BUSY")
+            if not is_busy or clock.monotonic() > until:
+                raise
+            clock.sleep(0.01)
+        else:
+            return
