@@ -96,9 +96,7 @@ def _give_up(backend: str, reason: str) -> None:
     required = os.environ.get("RETOMA_TEST_REQUIRE", "").replace(" ", "").split(",")
     if backend in required:
         pytest.fail(f"{backend} is required by RETOMA_TEST_REQUIRE: {reason}", pytrace=False)
-    pytest.skip(
-        reason
-    )  # a laptop may lack the server; CI requires all three, so none is left out there
+    pytest.skip(reason)  # a laptop may lack the server; CI requires all three and skips none
 
 
 # ---------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -11,10 +11,13 @@ import sqlalchemy as sa
 
 import retoma
 from retoma.clock import SystemClock
-from retoma.events import Event, EventBus
+from retoma.operations.commands import stop_run
 from retoma.reconciliation.posting import JOB
 from retoma.reconciliation.synthetic import make_night
 from retoma.reconciliation.tables import create_tables, financial_transaction, ledger_entry
+from retoma.store import migrate
+from retoma.testing import FakeClock
+from retoma.testing.one_slot import OneSlot
 
 NIGHT = date(2026, 11, 30)
 
@@ -37,20 +40,20 @@ def test_a_run_across_midnight_creates_no_second_key(
     hour = 24 if zone == "UTC" else 27  # midnight there, as UTC
     midnight = datetime(2026, 11, 30, tzinfo=UTC) + timedelta(hours=hour)
     url = f"sqlite:///{tmp_path / 'work.db'}"
-    before = retoma.Store(url, clock=ShiftedClock(midnight - timedelta(seconds=2)))
+    before = retoma.Store(url)
+    migrate.ensure(before)
     create_tables(before.engine)
-    make_night(before.engine, 60_000, 7, NIGHT)  # eight chunks or so: time for a stop
+    make_night(before.engine, 30_000, 7, NIGHT)
 
-    stop, bus = threading.Event(), EventBus()
-
-    def stop_early(event: Event) -> None:
-        if event.name == "chunk.completed":
-            stop.set()
-
-    bus.subscribe(stop_early)
     parameters = {"reference_date": NIGHT.isoformat()}
-    first = retoma.run(before, JOB, parameters, bus=bus, stop=stop)
-    assert first.state == "STOPPED"
+    clock = FakeClock(midnight - timedelta(seconds=2))
+    with closing(OneSlot(url, JOB, clock=clock)) as evening:
+        run_id = evening.launch(parameters).run_id
+        evening.advance()
+        assert evening.work_one() is not None
+        stop_run(before, run_id, reason="the first chunk is done")
+        assert evening.to_end() == "STOPPED"
+        assert 0 < evening.ended().counts.done < 20_000
     after = retoma.Store(url, clock=ShiftedClock(midnight + timedelta(minutes=5)))
     second = retoma.run(after, JOB, parameters)
     assert second.exit_code in (0, 5)

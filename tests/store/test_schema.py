@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import inspect
 
+from retoma.clock import SYSTEM_CLOCK, Clock
 from retoma.errors import DatabaseUnreachable, SchemaMismatch
 from retoma.store import migrate, tables
 from retoma.store.store import Store
+from retoma.testing import FakeClock
 from tests.databases import BACKENDS, Servers
 from tests.store.scene import scene
 
@@ -36,8 +38,8 @@ print(migrate.current_version(store))
 
 
 @contextmanager
-def opened(url: str) -> Iterator[Store]:
-    store = Store(url)
+def opened(url: str, clock: Clock = SYSTEM_CLOCK) -> Iterator[Store]:
+    store = Store(url, clock=clock)
     try:
         yield store
     finally:
@@ -143,25 +145,44 @@ def test_a_table_that_is_missing_or_changed_would_be_noticed(sqlite_url: str) ->
         assert "more" in differences
 
 
-def test_a_new_file_opened_by_many_at_once_refuses_nobody(tmp_path: Path) -> None:
-    refused: list[Exception] = []
+class Holder(FakeClock):
+    """Somebody who is the first to write to a new file, and lets go when another has slept."""
 
-    def open_it(file: Path, together: threading.Barrier) -> None:
-        with opened(f"sqlite:///{file}") as store:
-            together.wait()
-            try:
-                store.check_connection()
-            except DatabaseUnreachable as error:
-                refused.append(error)
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self._connection = sqlite3.connect(file, isolation_level=None)
+        self._connection.execute("BEGIN IMMEDIATE")
+        self.sleeps_left = 3
 
-    for number in range(40):
-        chosen = (tmp_path / f"{number}.db", threading.Barrier(8))
-        threads = [threading.Thread(target=open_it, args=chosen) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert refused == []
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        self.sleeps_left -= 1
+        if self.sleeps_left == 0:
+            self._connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def test_a_new_file_that_another_writes_to_first_is_waited_for(tmp_path: Path) -> None:
+    with (
+        closing(Holder(tmp_path / "new.db")) as holder,
+        opened(f"sqlite:///{tmp_path / 'new.db'}", holder) as store,
+    ):
+        store.check_connection()
+        assert holder.sleeps_left == 0
+
+
+def test_a_new_file_that_another_never_lets_go_is_given_up_in_words(tmp_path: Path) -> None:
+    with (
+        closing(Holder(tmp_path / "new.db")) as holder,
+        opened(f"sqlite:///{tmp_path / 'new.db'}", holder) as store,
+    ):
+        holder.sleeps_left = -1  # never
+        began = holder.monotonic()
+        with pytest.raises(DatabaseUnreachable, match="database is locked"):
+            store.check_connection()
+        assert 4.0 <= holder.monotonic() - began < 4.1
 
 
 def test_processes_that_create_the_tables_at_once_all_succeed(database_url: str) -> None:

@@ -52,7 +52,7 @@ class Sqlite(Dialect):
             connection.create_function("retoma_now", 0, lambda: _now(clock))
             connection.create_function("retoma_after", 1, lambda seconds: _after(clock, seconds))
             connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
-            _share_by_wal(connection, clock)
+            self._share_by_wal(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA cache_size = -32768")
 
@@ -60,6 +60,24 @@ class Sqlite(Dialect):
         def begin(connection: Connection) -> None:
             if connection.get_execution_options().get("retoma_work"):
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    def _share_by_wal(self, connection: sqlite3.Connection) -> None:
+        """WAL mode for the file.
+
+        While another connection writes to a file that is not in WAL mode yet, as when two commands
+        make a new store together, SQLite refuses the change at once, without the busy handler
+        (https://www.sqlite.org/c3ref/busy_handler.html), so the waiting is done here.
+        """
+        until = self._clock.monotonic() + _BUSY_MILLISECONDS / 1000
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if not self.is_connection_lost(error) or self._clock.monotonic() > until:
+                    raise
+                self._clock.sleep(0.01)
+            else:
+                return
 
     def after(self, parameter: str) -> str:
         return f"retoma_after(:{parameter})"
@@ -167,23 +185,3 @@ def _now(clock: Clock) -> str:
 def _after(clock: Clock, seconds: float) -> str:
     instant: datetime = clock.utc().astimezone(UTC).replace(tzinfo=None)
     return instant_text(instant + timedelta(seconds=float(seconds)))
-
-
-def _share_by_wal(connection: sqlite3.Connection, clock: Clock) -> None:
-    """WAL mode for the file.
-
-    SQLite refuses at once, without asking the busy handler, where two processes make a file's
-    first change to WAL together (https://www.sqlite.org/c3ref/busy_handler.html: a handler that
-    could deadlock is not called), so the waiting is done here.
-    """
-    until = clock.monotonic() + _BUSY_MILLISECONDS / 1000
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            is_busy = error.sqlite_errorname.startswith("SQLITE_BUSY")
-            if not is_busy or clock.monotonic() > until:
-                raise
-            clock.sleep(0.01)
-        else:
-            return
