@@ -20,13 +20,16 @@ from retoma.model.job import Job
 from retoma.release import VERSION
 from retoma.store import requests, runs
 from retoma.store.store import Store, is_database_error
+from retoma.testing.simulation import night
 from retoma.testing.simulation.setting import TIMING
 from retoma.testing.simulation.stage import Stage
 from retoma.testing.simulation.virtual import VirtualClock, VirtualHost
 from retoma.testing.simulation.world import Process, World
 
+_SOURCE_CHANGED = "SELECT count(*) FROM batch_run WHERE failure_kind = 'SOURCE_CHANGED'"
 _KEEPER_SECONDS = 1.2
 _HEAR_SECONDS = 1.5
+_PAUSE_SECONDS = 2.0
 _LOOK_SECONDS = 6.0
 
 
@@ -82,7 +85,11 @@ class VirtualChildren(Children):
             random=random.Random(world.random.random()),
             log=self.scene.hear_attempt,
         )
-        world.start(process, "slot", lambda: work.serve(world.wait))
+
+        def pause(seconds: float) -> None:
+            world.wait(max(seconds, _PAUSE_SECONDS))
+
+        world.start(process, "slot", lambda: work.serve(pause))
 
     def hear(self, timeout: float) -> None:
         if timeout:
@@ -225,5 +232,44 @@ class Scene:
             if latest:
                 requests.ask_to_stop(session, latest[0].run_id, "operator", "a wish")
             session.close()
+
+        self.world.start(process, "main", main)
+
+    def let_a_row_come_late(self) -> None:
+        """A row is committed to the source while it is read; a run that fails of it loses it again.
+
+        The site's people take it out of the source then, for another night.
+        """
+        setting = self.world.setting
+        late = setting.late_item
+        if not late:
+            return
+        verdict = night.verdicts_of(setting)[late - 1]
+        process = self.world.process("ledger", "elsewhere")
+        process.is_mortal = False
+        store = self.store(process)
+
+        def change(text: str) -> None:
+            while True:
+                session = store.control()
+                try:
+                    session.change("source.change", text)
+                except Exception as error:
+                    if not is_database_error(error):
+                        raise
+                    self.world.wait(_LOOK_SECONDS)
+                else:
+                    return
+                finally:
+                    session.close()
+
+        def main() -> None:
+            change(f"INSERT INTO sim_source VALUES ({late}, '{verdict}', 1)")
+            night.FATE.late_at = self.world.moment
+            while not self.stage.query(_SOURCE_CHANGED)[0][0]:
+                self.world.wait(_LOOK_SECONDS)
+            change(f"DELETE FROM sim_source WHERE id = {late}")
+            night.FATE.late_at = None
+            self.world.count("late.withdrawn")
 
         self.world.start(process, "main", main)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, Integer, MetaData, String, Table, insert, select
+from sqlalchemy import BigInteger, Column, Integer, MetaData, String, Table
 from sqlalchemy.exc import DBAPIError
 
 from retoma.errors import TransientFailure
@@ -18,7 +18,6 @@ from retoma.model.items import (
     NotReady,
     Page,
     PartitionPlan,
-    Reader,
     SetAside,
     Source,
     StepContext,
@@ -27,7 +26,7 @@ from retoma.model.items import (
     Written,
 )
 from retoma.model.job import ItemStep, Job
-from retoma.readers.table import TableReader
+from retoma.model.keyspace import split_evenly
 from retoma.testing.simulation.setting import Setting
 from retoma.testing.simulation.world import Died, World
 from retoma.writers.table import TableWriter
@@ -79,10 +78,33 @@ class Fate:
     hiccup: bool = False
     """The next write meets a passing error of the database."""
 
+    late_at: int | None = None
+    """At which moment of the world the late item came; None: it is not there."""
+
+    measures: list[tuple[str, int]] = field(default_factory=list)
+    """Which step's source was measured at which moment of the world."""
+
     def begin(self, world: World) -> None:
         """Another world begins."""
-        self.world, self.swallow, self.hiccup = world, None, False
+        self.world, self.swallow, self.hiccup, self.late_at = world, None, False, None
         self.computed.clear()
+        self.measures.clear()
+
+    def measured(self, step: str) -> None:
+        """The source of a step has just been measured."""
+        if self.world is not None:
+            self.measures.append((step, self.world.moment))
+
+    def is_late_in(self, step: str, last_done: int) -> bool:
+        """Whether the late item belongs to a step whose last chunk was done at that moment.
+
+        What came before the source was compared with what was read is part of the input; if it was
+        not read, the step must not complete. What came later is none of this step's business.
+        """
+        if self.late_at is None:
+            return False
+        judged = [at for name, at in self.measures if name == step and at > last_done]
+        return not judged or self.late_at < min(judged)
 
 
 FATE = Fate()
@@ -93,9 +115,15 @@ def verdicts_of(setting: Setting) -> list[str]:
     return [_VERDICTS[(setting.seed * 31 + n * 17) % len(_VERDICTS)] for n in range(setting.items)]
 
 
-def rows(setting: Setting) -> list[tuple[int, str]]:
-    """The items: number and verdict."""
-    return list(enumerate(verdicts_of(setting), start=1))
+def items_of(setting: Setting, *, with_late: bool) -> list[tuple[int, str]]:
+    """The items: number and verdict; the one that comes late only if asked for."""
+    found = enumerate(verdicts_of(setting), start=1)
+    return [item for item in found if with_late or item[0] != setting.late_item]
+
+
+def first_items(setting: Setting) -> list[tuple[int, str]]:
+    """The items that are there when the night begins."""
+    return items_of(setting, with_late=False)
 
 
 def process(item: Any, context: StepContext) -> Any:
@@ -160,48 +188,62 @@ class PlainWriter:
     def write(
         self, tx: Transaction, context: StepContext, rows: Sequence[Any], *, carefully: bool
     ) -> Written:
-        values = [dict(zip(("step", "item", "digest"), row, strict=True)) for row in rows]
-        tx.change("effect.insert", insert(EFFECT), values)
+        tx.insert(EFFECT, ("step", "item", "digest"), rows)
         return Written(done=len(rows))
 
 
-def _query(_context: StepContext) -> Any:
-    return select(SOURCE.c.id, SOURCE.c.verdict, SOURCE.c.version)
+_ROWS = "SELECT id, verdict, version FROM sim_source WHERE id > :low AND id <= :high ORDER BY id"
+_ENDS = "SELECT min(id), max(id) FROM sim_source"
+_MEASURE = (
+    "SELECT count(*), COALESCE(sum(version), 0) FROM sim_source WHERE id > :low AND id <= :high"
+)
 
 
 @dataclass(frozen=True, slots=True)
-class StrictReader:
-    """The same rows in strict order: the end of a chunk is known when it has been read."""
+class NightReader:
+    """The items by number, as ``TableReader`` reads them, in texts that cost no time to build.
 
-    inner: TableReader
-    order: str = field(default="strict", init=False)
+    In strict order the end of a chunk is known when it has been read.
+    """
+
+    order: str
 
     def plan(self, source: Source, context: StepContext, partitions: int) -> list[PartitionPlan]:
-        plans = self.inner.plan(source, context, partitions)
-        return [PartitionPlan(p.name, p.low, p.high, {"high": p.high}) for p in plans]
+        low, high = source.fetch("reader.ends", _ENDS)[0]
+        ranges = split_evenly(low - 1, high, partitions)
+        return [PartitionPlan(f"{a + 1}..{z}", a, z, {"high": z}) for a, z in ranges]
 
     def measure(self, source: Source, context: StepContext, low: Key, high: Key) -> Measure | None:
-        return self.inner.measure(source, context, low, high)
+        count, versions = source.fetch("reader.measure", _MEASURE, {"low": low, "high": high})[0]
+        FATE.measured(context.step)
+        return Measure(int(count), int(versions))
 
     def next_end(
         self, source: Source, context: StepContext, cursor: Key, high: Key, size: int
     ) -> Key | None:
-        raise AssertionError("a strict partition is never cut")
+        assert self.order == "any", "a strict partition is never cut"
+        found = source.fetch(
+            "reader.end", f"{_ROWS} LIMIT :size", {"low": cursor, "high": high, "size": size}
+        )
+        if not found:
+            return None
+        return found[-1].id if len(found) == size else high
 
     def read(
         self, source: Source, context: StepContext, start: Key, end: Key | None, size: int
     ) -> Page:
-        high = context.partition["high"]
-        statement = (
-            _query(context)
-            .where(SOURCE.c.id > start, SOURCE.c.id <= high)
-            .order_by(SOURCE.c.id)
-            .limit(size)
-        )
-        items = source.fetch("reader.read", statement)
+        high = context.partition["high"] if end is None else end
+        limit = {"size": size} if end is None else {}
+        text = f"{_ROWS} LIMIT :size" if limit else _ROWS
+        items = source.fetch("reader.read", text, {"low": start, "high": high, **limit})
         last = items[-1].id if items else high
-        versions = sum(item.version for item in items)
-        return Page(items, last, Measure(len(items), versions), is_last=last >= high or not items)
+        measure = Measure(len(items), sum(item.version for item in items))
+        return Page(
+            items,
+            last if end is None else end,
+            measure,
+            is_last=end is None and (last >= high or not items),
+        )
 
     def key_of(self, item: Any) -> str:
         return str(item.id)
@@ -210,8 +252,7 @@ class StrictReader:
         return {"id": item.id}
 
 
-_TABLE_READER = TableReader(query=_query, key=SOURCE.c.id, version=SOURCE.c.version)
-_READERS: dict[bool, Reader] = {False: _TABLE_READER, True: StrictReader(_TABLE_READER)}
+_READERS = {order: NightReader(order) for order in ("any", "strict")}
 _WRITERS = {
     False: SwallowingWriter(PlainWriter()),
     True: SwallowingWriter(
@@ -230,7 +271,7 @@ def job_of(setting: Setting) -> Job:
     steps = tuple(
         ItemStep(
             name=name,
-            reader=_READERS[setting.is_strict and name == "first"],
+            reader=_READERS["strict" if setting.is_strict and name == "first" else "any"],
             process=process,
             writer=_WRITERS[setting.has_key],
             chunk_size=setting.chunk_size,
@@ -242,9 +283,9 @@ def job_of(setting: Setting) -> Job:
     return Job(name="sim", steps=steps)
 
 
-def expected(setting: Setting) -> dict[str, int]:
+def expected(setting: Setting, *, with_late: bool) -> dict[str, int]:
     """How many items of a step end how."""
-    found = Counter(verdicts_of(setting))
+    found = Counter(verdict for _, verdict in items_of(setting, with_late=with_late))
     return {
         "done": found["do"],
         "filtered": found["skip"],

@@ -72,9 +72,9 @@ def play(
     if not failed:
         try:
             if is_watched:
-                at_the_end(world, stage.query)
+                at_the_end(world, stage.query, watch.last_done)
             else:
-                effects_are_right(world, stage.query)
+                effects_are_right(world, stage.query, watch.last_done)
         except Violation as violation:
             failed.append(violation)
     return Played(
@@ -105,6 +105,8 @@ def _schedule(scene: Scene) -> None:
                 world.clock_offset -= size * _JUMP_SECONDS
             elif kind == "stop":
                 scene.ask_to_stop()
+            elif kind == "late":
+                scene.let_a_row_come_late()
             else:
                 scene.stage.restart()
 

@@ -24,7 +24,7 @@ _AT_STATEMENTS = (
 _IN_WORK = ("freeze.worker", "freeze.slot", "kill.slot", "kill.supervisor")
 _AT_COMMITS = ("lost.committed", "lost.rolled_back")
 _OF_CODE = ("slow", "raises", "crashes", "swallows", "hiccup")
-_EVENTS = ("clock.forward", "clock.back", "stop", "restart")
+_EVENTS = ("clock.forward", "clock.back", "stop", "restart", "late")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,13 @@ class Setting:
     events: Rates
     script: Script | None = None
     """Exactly these faults and no others: (number of the decision, kind, size)."""
+
+    @property
+    def late_item(self) -> int:
+        """The item that is not there when the night begins, between two that are; 0: none."""
+        if self.items < 3 or all(kind != "late" for kind, _ in self.events):
+            return 0
+        return 2 + self.seed % (self.items - 2)
 
 
 def _some(source: random.Random, kinds: tuple[str, ...], rates: tuple[float, ...]) -> Rates:

@@ -17,8 +17,10 @@ from sqlalchemy.pool import NullPool
 from retoma.clock import Clock
 from retoma.store.dialects.sqlite import Sqlite
 from retoma.store.session import Session
+from retoma.testing.simulation.invariants import touches_watched
 from retoma.testing.simulation.world import Process, World
 
+_IS_WATCHED: dict[str, bool] = {}
 _POLL_SECONDS = 0.7
 _BUSY_SECONDS = 4.0
 
@@ -93,6 +95,8 @@ class SimConnection(sqlite3.Connection):
     is_prepared = False
     stage = 0
     patience = _BUSY_SECONDS
+    has_touched = False
+    """The open transaction may have changed a table that the invariants speak of."""
 
     def cursor(self, *_arguments: Any, **_options: Any) -> Any:
         return super().cursor(SimCursor)
@@ -101,7 +105,7 @@ class SimConnection(sqlite3.Connection):
         """No statement reaches the database any more; what was open is undone."""
         if not self.is_cut and self.stage == WIRE.stage:
             super().rollback()
-        self.is_cut = True
+        self.is_cut, self.has_touched = True, False
 
     def guarded(self, sql: str, act: Any) -> Any:
         """Run a statement: wait while it is locked, and let fate strike at a COMMIT."""
@@ -115,11 +119,19 @@ class SimConnection(sqlite3.Connection):
             return None
         if sql == "COMMIT":
             return self._commit(world, act)
-        was_open = self.in_transaction
+        if sql not in _IS_WATCHED:
+            _IS_WATCHED[sql] = touches_watched(sql)
+        self.has_touched |= _IS_WATCHED[sql]
         found = self._patiently(world, act)
-        if not was_open and not self.in_transaction and not sql.startswith("SELECT"):
-            WIRE.on_commit()
+        if self.has_touched and not self.in_transaction:
+            self._look()
         return found
+
+    def _look(self) -> None:
+        """Have the tables looked at if this transaction may have changed what is watched."""
+        if self.has_touched:
+            self.has_touched = False
+            WIRE.on_commit()
 
     def _patiently(self, world: World, act: Any) -> Any:
         until = world.now + self.patience
@@ -144,7 +156,7 @@ class SimConnection(sqlite3.Connection):
             self._commit(world, super().commit)
 
     def _commit(self, world: World, act: Any) -> Any:
-        return world.commit(act, WIRE.on_commit, self._lose)
+        return world.commit(act, self._look, self._lose)
 
     def _lose(self, words: str) -> Exception:
         self.break_off()

@@ -16,7 +16,7 @@ from greenlet import getcurrent, greenlet
 
 from retoma.testing.simulation.setting import Setting
 
-_WORK = ("work.begin", "work.enter", "work.commit", "chunk.witness", "chunk.finish", "effect.")
+_WORK = ("work.begin", "work.enter", "work.commit", "chunk.witness", "chunk.finish", "insert.")
 
 
 class Died(BaseException):
@@ -99,6 +99,11 @@ class World:
     def current(self) -> Process | None:
         """The process whose turn it is."""
         return self._current.process if self._current else None
+
+    @property
+    def moment(self) -> int:
+        """A number that is higher with each turn: what happened before what."""
+        return self._sequence
 
     @property
     def watchman(self) -> Process:
