@@ -79,14 +79,14 @@ class Store:
         host: Host = THIS_HOST,
     ) -> None:
         self.url = normal_url(url)
-        if make_url(self.url).get_backend_name() == "sqlite" and (
-            make_url(self.url).database in (None, "", ":memory:")
-        ):
+        parsed = make_url(self.url)
+        backend = parsed.get_backend_name()
+        if backend == "sqlite" and parsed.database in (None, "", ":memory:"):
             raise UsageError(
                 "a database in memory dies with its process and can't be taken up again",
                 next_step="use sqlite:///FILE",
             )
-        self.dialect = dialect_for(make_url(self.url).get_backend_name(), clock, host)
+        self.dialect = dialect_for(backend, clock, host)
         self.point = point
         self.clock = clock
         self.host = host

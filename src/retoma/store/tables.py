@@ -73,7 +73,7 @@ class Instant(TypeDecorator[datetime]):
 
 def instant_text(value: datetime) -> str:
     """An instant as SQLite stores it: fixed width, so that text order is the order of time."""
-    return value.strftime("%Y-%m-%d %H:%M:%S.%f")
+    return value.isoformat(" ", "microseconds")
 
 
 def _id() -> Column[int]:

@@ -110,7 +110,6 @@ class Scene:
     world: World
     stage: Stage
     job: Job
-    is_complete: bool = False
     _in_doubt: set[tuple[int, int]] = field(default_factory=set)
 
     def store(self, process: Process) -> Store:
@@ -185,22 +184,18 @@ class Scene:
         process.is_mortal = False
         store = self.store(process)
 
-        def look() -> None:
-            session = store.control()
-            try:
-                found = launch(session, self.job, {}, "launcher")
-                if found.found is Launched.COMPLETE:
-                    self.is_complete = True
-            finally:
-                session.close()
-
         def main() -> None:
-            while not self.is_complete:
+            session = store.control()
+            while not self.world.is_done:
                 try:
-                    look()
+                    found = launch(session, self.job, {}, "launcher").found
+                    if found is Launched.COMPLETE:
+                        self.world.is_done = True
                 except Exception as error:
                     if not is_database_error(error):
                         raise
+                    session.discard()
+                    session = store.control()
                 self.world.wait(_LOOK_SECONDS)
 
         self.world.start(process, "main", main)

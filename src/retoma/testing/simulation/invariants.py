@@ -215,7 +215,13 @@ def _counts_hold(
         f" FROM batch_chunk WHERE step_id = {step_id}"
     )[0]
     want = expected(setting, with_late=with_late)
-    whole = (sum(want.values()), want["done"], want["filtered"], want["set_aside"], want["deferred"])
+    whole = (
+        sum(want.values()),
+        want["done"],
+        want["filtered"],
+        want["set_aside"],
+        want["deferred"],
+    )
     if tuple(int(value) for value in sums) != whole:
         raise Violation("counts_add_up", f"step {name}: {tuple(sums)} instead of {whole}")
     errors = query(f"SELECT count(*) FROM batch_item_error WHERE step_name = '{name}'")[0][0]

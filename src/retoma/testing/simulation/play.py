@@ -54,6 +54,7 @@ def play(
         except Violation as violation:
             world.tell(f"VIOLATION {violation}")
             failed.append(violation)
+            world.is_done = True
 
     night.FATE.begin(world)
     stage.enter(world, on_commit if is_watched else lambda: None)
@@ -62,7 +63,7 @@ def play(
         scene.keep_manned()
         _schedule(scene)
         limit = setting.storm_seconds + _LIVENESS_SECONDS
-        world.run(lambda: scene.is_complete or bool(failed), limit)
+        world.run(limit)
     except Stuck as stuck:
         errors = "; ".join(sorted({f"{type(e).__name__}: {e}"[:200] for e in world.ended_by}))
         failed.append(Violation("run_ends", f"{stuck} {errors}".strip()))

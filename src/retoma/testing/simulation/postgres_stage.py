@@ -249,7 +249,9 @@ class PostgresStage(Stage):
             gc.collect()
         self._observer.execute("; ".join(f"DELETE FROM {table}" for table in TABLES))
         with self._observer.cursor() as cursor:
-            cursor.executemany("INSERT INTO sim_source VALUES (%s, %s, 1)", night.first_items(setting))
+            cursor.executemany(
+                "INSERT INTO sim_source VALUES (%s, %s, 1)", night.first_items(setting)
+            )
 
     def enter(self, world: World, on_commit: Any) -> None:
         WIRE.world = self._clock.world = world

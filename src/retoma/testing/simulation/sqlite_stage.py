@@ -55,7 +55,9 @@ class SqliteStage(Stage):
         self._observer.execute("BEGIN IMMEDIATE")
         for table in TABLES:
             self._observer.execute(f"DELETE FROM {table}")
-        self._observer.executemany("INSERT INTO sim_source VALUES (?, ?, 1)", night.first_items(setting))
+        self._observer.executemany(
+            "INSERT INTO sim_source VALUES (?, ?, 1)", night.first_items(setting)
+        )
         self._observer.execute("COMMIT")
 
     def enter(self, world: World, on_commit: Any) -> None:

@@ -21,6 +21,7 @@ from retoma.testing.simulation.invariants import touches_watched
 from retoma.testing.simulation.world import Process, World
 
 _IS_WATCHED: dict[str, bool] = {}
+_PATIENCE: dict[str, float] = {}
 _POLL_SECONDS = 0.7
 _BUSY_SECONDS = 4.0
 
@@ -80,11 +81,11 @@ class SimCursor(sqlite3.Cursor):
 
     def execute(self, sql: str, parameters: Any = (), /) -> Any:
         connection: SimConnection = self.connection  # type: ignore[assignment]
-        return connection.guarded(sql, lambda: sqlite3.Cursor.execute(self, sql, parameters))
+        return connection.guarded(sql, super().execute, sql, parameters)
 
     def executemany(self, sql: str, parameters: Any, /) -> Any:
         connection: SimConnection = self.connection  # type: ignore[assignment]
-        return connection.guarded(sql, lambda: sqlite3.Cursor.executemany(self, sql, parameters))
+        return connection.guarded(sql, super().executemany, sql, parameters)
 
 
 class SimConnection(sqlite3.Connection):
@@ -107,22 +108,29 @@ class SimConnection(sqlite3.Connection):
             super().rollback()
         self.is_cut, self.has_touched = True, False
 
-    def guarded(self, sql: str, act: Any) -> Any:
+    def guarded(self, sql: str, act: Any, *given: Any) -> Any:
         """Run a statement: wait while it is locked, and let fate strike at a COMMIT."""
         world = WIRE.world
         if world is None or self.owner is None:
-            return act()
+            return act(*given)
         if self.is_cut:
             raise LostAnswer("the connection is gone")
-        if sql.startswith("PRAGMA busy_timeout"):
-            self.patience = float(sql.rpartition("=")[2]) / 1000  # in virtual time only
-            return None
         if sql == "COMMIT":
-            return self._commit(world, act)
-        if sql not in _IS_WATCHED:
-            _IS_WATCHED[sql] = touches_watched(sql)
-        self.has_touched |= _IS_WATCHED[sql]
-        found = self._patiently(world, act)
+            return self._commit(world, lambda: act(*given))
+        touches = _IS_WATCHED.get(sql)
+        if touches is None:
+            touches = _IS_WATCHED[sql] = touches_watched(sql)
+            if sql.startswith("PRAGMA busy_timeout"):
+                _PATIENCE[sql] = float(sql.rpartition("=")[2]) / 1000
+        if sql in _PATIENCE:
+            self.patience = _PATIENCE[sql]  # in virtual time only
+            return None
+        if touches:
+            self.has_touched = True
+        try:
+            found = act(*given)
+        except sqlite3.OperationalError as error:
+            found = self._again(world, error, act, given)
         if self.has_touched and not self.in_transaction:
             self._look()
         return found
@@ -133,18 +141,20 @@ class SimConnection(sqlite3.Connection):
             self.has_touched = False
             WIRE.on_commit()
 
-    def _patiently(self, world: World, act: Any) -> Any:
+    def _again(
+        self, world: World, error: sqlite3.OperationalError, act: Any, given: tuple[Any, ...]
+    ) -> Any:
         until = world.now + self.patience
-        while True:
-            try:
-                return act()
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorname != "SQLITE_BUSY" or world.now >= until:
-                    raise
+        while error.sqlite_errorname == "SQLITE_BUSY" and world.now < until:
             world.count("lock.waited")
             world.wait(_POLL_SECONDS)
             if self.is_cut:
                 raise LostAnswer("the connection is gone")
+            try:
+                return act(*given)
+            except sqlite3.OperationalError as again:
+                error = again
+        raise error
 
     def commit(self) -> None:
         world = WIRE.world
@@ -207,10 +217,12 @@ class DirectSession(Session):
     """
 
     _rows: ClassVar[dict[str, Any]] = {}
+    _driver: Any = None
 
     def _run_text(self, statement: str, parameters: Any) -> Any:
-        driver: Any = self.connection.connection.driver_connection
-        cursor = driver.cursor()
+        if self._driver is None:
+            self._driver = self.connection.connection.driver_connection
+        cursor = self._driver.cursor()
         try:
             cursor.execute(statement, parameters or ())
         except sqlite3.Error as error:

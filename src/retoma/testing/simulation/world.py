@@ -75,6 +75,9 @@ class World:
     decisions: int = 0
     statements: int = 0
     counters: dict[str, int] = field(default_factory=dict)
+    is_done: bool = False
+    """What was to be done is done, or has gone wrong: nobody gets a turn any more."""
+
     is_over: bool = False
     ended_by: list[Exception] = field(default_factory=list)
     """What ended tasks that were not killed."""
@@ -85,6 +88,7 @@ class World:
 
     _queue: list[tuple[float, int, Task]] = field(default_factory=list)
     _sequence: int = 0
+    _limit: float = float("inf")
     _hub: greenlet = field(default_factory=getcurrent)
     _current: Task | None = None
     _random: random.Random = field(init=False)
@@ -184,30 +188,45 @@ class World:
         task = self._current
         if task is None:
             return
-        if not task.process.is_alive:
+        process = task.process
+        if not process.is_alive:
             raise Died
-        self._push(task, self.now + seconds)
+        at = self.now + seconds
+        if self._is_next(at) and process.frozen_until <= at:
+            self._sequence += 1
+            self.now = at
+            if self.on_turn is not None:
+                self.on_turn(at + self.clock_offset)
+            return
+        self._push(task, at)
         self._hub.switch()
-        if not task.process.is_alive:
+        if not process.is_alive:
             raise Died
+
+    def _is_next(self, at: float) -> bool:
+        """Whether nobody else would get the turn before: then giving it away changes nothing."""
+        queue = self._queue
+        return (not queue or queue[0][0] > at) and at <= self._limit and not self.is_done
 
     def _push(self, task: Task, at: float) -> None:
         self._sequence += 1
         heapq.heappush(self._queue, (at, self._sequence, task))
 
-    def run(self, is_done: Callable[[], bool], limit: float) -> None:
+    def run(self, limit: float) -> None:
         """Give turns until it is done; raises ``Stuck`` if time runs out."""
-        while not is_done():
-            if not self._queue:
+        queue, self._limit = self._queue, limit
+        while not self.is_done:
+            if not queue:
                 raise Stuck("nobody is left who could go on")
-            at, _, task = heapq.heappop(self._queue)
+            at, _, task = heapq.heappop(queue)
             process = task.process
-            if process.is_alive and process.frozen_until > at:
+            if process.frozen_until > at and process.is_alive:
                 self._push(task, process.frozen_until)
                 continue
-            self.now = max(self.now, at)
-            if self.now > limit:
-                raise Stuck(f"not over after {limit:.0f} s of virtual time")
+            if at > self.now:
+                self.now = at
+                if at > limit:
+                    raise Stuck(f"not over after {limit:.0f} s of virtual time")
             self._give_turn(task)
 
     def _give_turn(self, task: Task) -> None:
@@ -244,8 +263,10 @@ class World:
         self.wait(self._latency())
         if not task.process.is_mortal:
             return
-        is_work = name.startswith(_WORK)
-        rates = self.setting.rates_in_work if is_work else self.setting.rates_at_statements
+        setting = self.setting
+        rates = setting.rates_at_statements
+        if setting.rates_in_work != rates and name.startswith(_WORK):
+            rates = setting.rates_in_work
         fault = self.fate(rates)
         if fault is not None:
             self._strike(task.process, *fault)
