@@ -56,9 +56,20 @@ KEYED = Table(
 )
 
 
-def passing_error() -> Exception:
+def passing_error(backend: str) -> Exception:
     """What a server says when a lock could not be had in time; the connection lives on."""
-    error = sqlite3.OperationalError("lock wait timeout exceeded; try again")
+    words = "the lock could not be had in time"
+    if backend == "postgresql":
+        import psycopg
+
+        refused = psycopg.errors.LockNotAvailable(words)
+        return DBAPIError.instance("INSERT", None, refused, psycopg.Error)
+    if backend == "mariadb":
+        import pymysql
+
+        timeout = pymysql.err.OperationalError(1205, words)
+        return DBAPIError.instance("INSERT", None, timeout, pymysql.err.Error)
+    error = sqlite3.OperationalError(words)
     error.sqlite_errorname = "SQLITE_BUSY"
     return DBAPIError.instance("INSERT", None, error, sqlite3.Error)
 
@@ -177,7 +188,7 @@ class SwallowingWriter:
             connection.roll_back_silently(is_noticed=size < 0.4)
         if FATE.hiccup:
             FATE.hiccup = False
-            raise passing_error()
+            raise passing_error(tx.backend)
         return self.inner.write(tx, context, rows, carefully=carefully)
 
 
