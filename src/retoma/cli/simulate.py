@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from retoma.testing.simulation.play import Played
     from retoma.testing.simulation.stage import Stage
 
-_DATABASE = "An empty PostgreSQL database that nobody else works on; without it: SQLite in memory."
+_DATABASE = (
+    "An empty database of a PostgreSQL or MariaDB server, on which nobody else works;"
+    " without it: SQLite in memory."
+)
 
 
 def _stage(url: str | None, **options_: Any) -> Stage:
@@ -25,17 +28,23 @@ def _stage(url: str | None, **options_: Any) -> Stage:
             from retoma.testing.simulation.sqlite_stage import SqliteStage
 
             return SqliteStage(**options_)
-        from retoma.testing.simulation.postgres_stage import PostgresStage
+        if url.startswith("postgres"):
+            from retoma.testing.simulation.postgres_stage import PostgresStage
+
+            return PostgresStage(url, **options_)
+        if url.startswith(("mariadb", "mysql")):
+            from retoma.testing.simulation.mariadb_stage import MariaDbStage
+
+            return MariaDbStage(url, **options_)
     except ModuleNotFoundError as error:
         raise UsageError(
-            f"the simulation needs {error.name}", next_step="pip install 'retoma[testing]'"
+            f"the simulation needs {error.name}",
+            next_step="pip install 'retoma[testing,postgres,mariadb]'",
         ) from None
-    if not url.startswith("postgres"):
-        raise UsageError(
-            "the simulation runs on SQLite (without --database) or PostgreSQL",
-            next_step="retoma chaos simulate --database postgresql://…",
-        )
-    return PostgresStage(url, **options_)
+    raise UsageError(
+        "the simulation runs on SQLite (without --database), PostgreSQL or MariaDB",
+        next_step="retoma chaos simulate --database postgresql://…",
+    )
 
 
 @click.command()
@@ -69,7 +78,6 @@ def simulate(
             return _traced(stage, range(first, first + seeds))
         from retoma.testing.simulation.campaign import campaign, proof_line
 
-        where = "PostgreSQL" if url else "SQLite"
         report = campaign(
             stage,
             range(first, first + seeds),
@@ -78,7 +86,7 @@ def simulate(
         )
         if record is not None:
             with record.open("a", encoding="utf-8") as file:
-                file.write(proof_line(report, where, first) + "\n")
+                file.write(proof_line(report, stage.name, first) + "\n")
     _show(report, as_json=as_json)
     if report.failed:
         return ExitCode.NEEDS_PERSON

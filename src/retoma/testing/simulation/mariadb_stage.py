@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import pymysql
 from pymysql.connections import Connection
-from pymysql.constants import ER, SERVER_STATUS
+from pymysql.constants import CLIENT, ER, SERVER_STATUS
 from pymysql.cursors import Cursor
 from sqlalchemy import Engine, event
 
@@ -28,7 +28,7 @@ _NOW = ServerStage.now.encode()
 _WAITS = re.compile(r"^LOCK WAIT(?:(?!^---).)*?^MariaDB thread id (\d+)", re.MULTILINE | re.DOTALL)
 
 
-class LostAnswer(pymysql.err.OperationalError):
+class LostAnswer(pymysql.err.OperationalError):  # type: ignore[misc]  # PyMySQL has no types
     """The connection broke: what the server did last is open."""
 
     __module__ = "pymysql.err"  # by which the code knows an error of the driver
@@ -37,17 +37,18 @@ class LostAnswer(pymysql.err.OperationalError):
         super().__init__(_LOST, words)
 
 
-class _UnheardCursor(Cursor):
+class _UnheardCursor(Cursor):  # type: ignore[misc]
     """What the pool tidies up after the dead reaches no server."""
 
     def execute(self, query: Any, args: Any = None) -> int:
         return 0
 
 
-class SteppedConnection(Stepped, Connection):
+class SteppedConnection(Stepped, Connection):  # type: ignore[misc]
     """A connection that lets the others go on while its statement waits for a lock."""
 
     lost = LostAnswer
+    _sock: Any
 
     def number(self) -> int:
         return int(self.thread_id())
@@ -111,6 +112,9 @@ class SteppedConnection(Stepped, Connection):
         poller.register(self._sock, select.POLLIN)
         self.await_answer(world, lambda: poller.poll(GLANCE_MILLISECONDS) or None)
 
+    def lock_timeout(self) -> Exception:
+        return pymysql.err.OperationalError(ER.LOCK_WAIT_TIMEOUT, "Lock wait timeout exceeded")
+
     def roll_back_silently(self, *, is_noticed: bool) -> None:
         """As a server does after a deadlock: the driver goes on in a new transaction, unaware."""
         with self.cursor() as cursor:
@@ -129,6 +133,8 @@ def _end(statement: str) -> None:
 class MariaDbStage(ServerStage):
     """One database of a server; the instant is written into each statement that asks for it."""
 
+    name = "MariaDB"
+
     def furnish(self, engine: Engine) -> None:
         return
 
@@ -137,25 +143,29 @@ class MariaDbStage(ServerStage):
 
     def observe(self) -> Any:
         event.listen(self.engine, "connect", _prepare)
-        return Connection(**self._options(), autocommit=True, init_command=_SESSION)
+        options = self._options()
+        options["client_flag"] |= CLIENT.MULTI_STATEMENTS
+        return Connection(**options, autocommit=True, init_command=_SESSION)
 
     def _options(self) -> dict[str, Any]:
         _, options = self.engine.dialect.create_connect_args(self.engine.url)
         return {**options, "charset": "utf8mb4", "ssl_disabled": True}
 
-    def query(self, statement: str) -> list[Any]:
+    def ask(self, statements: list[str]) -> list[list[Any]]:
         with self.observer.cursor() as cursor:
-            cursor.execute(statement)
-            return list(cursor.fetchall())
+            cursor.execute("; ".join(statements))
+            found = [list(cursor.fetchall())]
+            while cursor.nextset():
+                found.append(list(cursor.fetchall()))
+        return found
 
     def empty(self, items: list[Any]) -> None:
         deletes = "; ".join(f"DELETE FROM {table}" for table in TABLES)
-        rows = ", ".join(["(%s, %s, 1)"] * len(items))
+        rows = ", ".join(f"({number}, '{verdict}', 1)" for number, verdict in items)
         with self.observer.cursor() as cursor:
             cursor.execute(
                 f"BEGIN NOT ATOMIC START TRANSACTION; {deletes};"
-                f" INSERT INTO sim_source VALUES {rows}; COMMIT; END",
-                [value for item in items for value in item],
+                f" INSERT INTO sim_source VALUES {rows}; COMMIT; END"
             )
 
     def end_sessions(self, numbers: list[int]) -> None:

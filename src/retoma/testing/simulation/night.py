@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -54,24 +53,6 @@ KEYED = Table(
     Column("item", Integer, primary_key=True, autoincrement=False),
     Column("digest", String(20), nullable=False),
 )
-
-
-def passing_error(backend: str) -> Exception:
-    """What a server says when a lock could not be had in time; the connection lives on."""
-    words = "the lock could not be had in time"
-    if backend == "postgresql":
-        import psycopg
-
-        refused = psycopg.errors.LockNotAvailable(words)
-        return DBAPIError.instance("INSERT", None, refused, psycopg.Error)
-    if backend == "mariadb":
-        import pymysql
-
-        timeout = pymysql.err.OperationalError(1205, words)
-        return DBAPIError.instance("INSERT", None, timeout, pymysql.err.Error)
-    error = sqlite3.OperationalError(words)
-    error.sqlite_errorname = "SQLITE_BUSY"
-    return DBAPIError.instance("INSERT", None, error, sqlite3.Error)
 
 
 _VERDICTS = ("do", "do", "do", "do", "skip", "aside", "defer")
@@ -182,13 +163,13 @@ class SwallowingWriter:
     def write(
         self, tx: Transaction, context: StepContext, rows: Sequence[Any], *, carefully: bool
     ) -> Written:
+        connection: Any = tx.connection.connection.driver_connection  # type: ignore[attr-defined]
         if FATE.swallow is not None:
             size, FATE.swallow = FATE.swallow, None
-            connection: Any = tx.connection.connection.driver_connection  # type: ignore[attr-defined]
             connection.roll_back_silently(is_noticed=size < 0.4)
         if FATE.hiccup:
             FATE.hiccup = False
-            raise passing_error(tx.backend)
+            raise DBAPIError.instance("INSERT", None, connection.lock_timeout(), connection.Error)
         return self.inner.write(tx, context, rows, carefully=carefully)
 
 

@@ -127,6 +127,9 @@ class SteppedConnection(Stepped, psycopg.Connection[Any]):
 
         return self.await_answer(world, look)
 
+    def lock_timeout(self) -> Exception:
+        return psycopg.errors.LockNotAvailable("canceling statement due to lock timeout")
+
     def roll_back_silently(self, *, is_noticed: bool) -> None:
         """As a server does after a deadlock: the driver goes on in a new transaction, unaware."""
         self.execute("ROLLBACK")
@@ -141,6 +144,8 @@ def _gone() -> pq.abc.PGconn:
 
 class PostgresStage(ServerStage):
     """One database of a server; its clock is a row of a table, told when somebody asks for it."""
+
+    name = "PostgreSQL"
 
     def furnish(self, engine: Engine) -> None:
         self._told = -1e9
@@ -158,15 +163,19 @@ class PostgresStage(ServerStage):
         return SteppedConnection.connect(self._plain_url(), cursor_factory=SteppedCursor)
 
     def observe(self) -> Any:
-        return psycopg.connect(self._plain_url(), autocommit=True)
+        return psycopg.connect(self._plain_url(), autocommit=True, prepare_threshold=None)
 
-    def query(self, statement: str) -> list[Any]:
-        return list(self.observer.execute(statement).fetchall())
+    def ask(self, statements: list[str]) -> list[list[Any]]:
+        cursor = self.observer.execute("; ".join(statements))
+        found = [cursor.fetchall()]
+        while cursor.nextset():
+            found.append(cursor.fetchall())
+        return found
 
     def empty(self, items: list[Any]) -> None:
-        self.observer.execute("; ".join(f"DELETE FROM {table}" for table in TABLES))
-        with self.observer.cursor() as cursor:
-            cursor.executemany("INSERT INTO sim_source VALUES (%s, %s, 1)", items)
+        deletes = "; ".join(f"DELETE FROM {table}" for table in TABLES)
+        rows = ", ".join(f"({number}, '{verdict}', 1)" for number, verdict in items)
+        self.observer.execute(f"{deletes}; INSERT INTO sim_source VALUES {rows}")
 
     def enter(self, world: World, on_commit: Any) -> None:
         super().enter(world, on_commit)

@@ -62,6 +62,9 @@ class ServerStage(Stage):
         self.clock = WorldClock()
         self.observer = WIRE.observer = self.observe()
         self._played = 0
+        self._looked: dict[str, None] = {}
+        self._ahead: dict[str, list[Any]] = {}
+        self._is_looking = False
         gc.collect()
         gc.freeze()  # so that collecting what a seed leaves behind is cheap
 
@@ -78,6 +81,10 @@ class ServerStage(Stage):
         """A connection from outside the world, each of whose statements stands alone."""
 
     @abstractmethod
+    def ask(self, statements: list[str]) -> list[list[Any]]:
+        """The rows of each statement, in one round trip of the observer."""
+
+    @abstractmethod
     def empty(self, items: list[Any]) -> None:
         """Leave no rows but these items."""
 
@@ -88,6 +95,29 @@ class ServerStage(Stage):
     def tell_time(self) -> None:
         """Let the database know the virtual instant."""
 
+    def query(self, statement: str) -> list[Any]:
+        if statement in self._ahead:
+            return self._ahead.pop(statement)
+        if self._is_looking:
+            self._looked[statement] = None
+        return self.ask([statement])[0]
+
+    def _looking(self, on_commit: Callable[[], None]) -> Callable[[], None]:
+        """What the looks before have asked, one by one, is asked at once."""
+
+        def look() -> None:
+            asked = list(self._looked)
+            self._ahead = dict(zip(asked, self.ask(asked), strict=True)) if asked else {}
+            self._is_looking = True
+            try:
+                on_commit()
+            finally:
+                self._is_looking = False
+                self._ahead.clear()
+
+        self._looked.clear()
+        return look
+
     def reset(self, setting: Setting) -> None:
         self._played += 1
         if self._played % _SEEDS_A_COLLECTION == 0:
@@ -96,7 +126,7 @@ class ServerStage(Stage):
 
     def enter(self, world: World, on_commit: Any) -> None:
         WIRE.world = self.clock.world = world
-        WIRE.on_commit, WIRE.tell_time = on_commit, self.tell_time
+        WIRE.on_commit, WIRE.tell_time = self._looking(on_commit), self.tell_time
         WIRE.waiting = 0
         world.on_kill = WIRE.cut
 

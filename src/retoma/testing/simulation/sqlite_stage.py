@@ -26,6 +26,7 @@ _MEMORY = ("/dev/shm",)  # noqa: S108 - a private folder is made in it
 class SqliteStage(Stage):
     """One database file; ``prepare`` may change its tables before the first seed."""
 
+    name = "SQLite"
     session_class = DirectSession
 
     def __init__(self, prepare: Callable[[Engine], None] = lambda _engine: None) -> None:

@@ -172,6 +172,12 @@ class SimConnection(sqlite3.Connection):
         self.break_off()
         return LostAnswer(words)
 
+    def lock_timeout(self) -> Exception:
+        """What SQLite says when a lock could not be had in time; the connection lives on."""
+        error = sqlite3.OperationalError("database is locked")
+        error.sqlite_errorname = "SQLITE_BUSY"
+        return error
+
     def roll_back_silently(self, *, is_noticed: bool) -> None:
         """As a server does after a deadlock: the driver goes on in a new transaction, unaware.
 

@@ -25,6 +25,9 @@ TABLES = [
 class Stage(ABC):
     """What a database must offer to the simulation."""
 
+    name: str
+    """The database's name, for people."""
+
     url: str
     engine: Engine
     session_class: type[Session]

@@ -130,6 +130,10 @@ class Stepped(ABC):
     def cancel_statement(self) -> None:
         """End the statement, as the server does when a lock can't be had in time."""
 
+    @abstractmethod
+    def lock_timeout(self) -> Exception:
+        """The driver's error for a lock that could not be had in time; the connection lives on."""
+
     def break_off(self, *, is_noticed: bool = True) -> None:
         """Nothing more is sent; ``is_noticed``: the server learns of it at once."""
         self.is_cut = True
