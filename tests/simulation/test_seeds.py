@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from sqlalchemy import select
 
@@ -10,10 +12,11 @@ from retoma.store import migrate, tables
 from retoma.store.store import Store
 from retoma.testing.simulation.campaign import campaign
 from retoma.testing.simulation.play import play
-from retoma.testing.simulation.postgres_stage import PostgresStage
+from retoma.testing.simulation.server_stage import ServerStage
 from retoma.testing.simulation.setting import draw
 from retoma.testing.simulation.sqlite_stage import SqliteStage
 
+OpenStage = Callable[[], ServerStage]
 SEEDS = 1_000
 SCHEDULES = 50
 
@@ -27,28 +30,30 @@ def test_every_invariant_holds_on_sqlite(first: int) -> None:
 
 
 @pytest.mark.parametrize("first", range(0, 4 * SCHEDULES, SCHEDULES))
-def test_every_invariant_holds_on_postgres_stepped_in_one_thread(
-    postgres_url: str, first: int
+def test_every_invariant_holds_on_a_server_stepped_in_one_thread(
+    open_stage: OpenStage, first: int
 ) -> None:
-    with PostgresStage(postgres_url) as stage:
+    with open_stage() as stage:
         report = campaign(stage, range(first, first + SCHEDULES))
     assert [(one.seed, one.text) for one in report.failed] == []
     assert report.played == SCHEDULES
 
 
-def test_a_database_that_is_not_empty_is_refused_and_left_alone(postgres_url: str) -> None:
-    store = Store(postgres_url)
+def test_a_database_that_is_not_empty_is_refused_and_left_alone(
+    open_stage: OpenStage, server_url: str
+) -> None:
+    store = Store(server_url)
     migrate.ensure(store)
     with pytest.raises(NotPermitted, match="not empty"):
-        PostgresStage(postgres_url)
+        open_stage()
     with store.engine.connect() as connection:
         assert connection.execute(select(tables.store_identity.c.id)).scalar() == 1
     store.dispose()
 
 
-def test_the_database_of_an_earlier_simulation_serves_again(postgres_url: str) -> None:
+def test_the_database_of_an_earlier_simulation_serves_again(open_stage: OpenStage) -> None:
     for first in (0, 1):
-        with PostgresStage(postgres_url) as stage:
+        with open_stage() as stage:
             assert campaign(stage, [first]).failed == []
 
 

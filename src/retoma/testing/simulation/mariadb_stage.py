@@ -113,7 +113,8 @@ class SteppedConnection(Stepped, Connection):  # type: ignore[misc]
         self.await_answer(world, lambda: poller.poll(GLANCE_MILLISECONDS) or None)
 
     def lock_timeout(self) -> Exception:
-        return pymysql.err.OperationalError(ER.LOCK_WAIT_TIMEOUT, "Lock wait timeout exceeded")
+        error: Exception = pymysql.err.OperationalError(ER.LOCK_WAIT_TIMEOUT, "lock wait timeout")
+        return error
 
     def roll_back_silently(self, *, is_noticed: bool) -> None:
         """As a server does after a deadlock: the driver goes on in a new transaction, unaware."""
