@@ -232,3 +232,42 @@ def test_the_tables_are_looked_at_after_what_may_have_changed_them(stage: Server
     town.start("worker", work)
     town.run()
     assert seen == [0, 0, 1, 2]
+
+
+def test_a_statement_whose_process_dies_while_it_waits_harms_nobody(stage: ServerStage) -> None:
+    for seed in range(4):  # the server notices the death at once in some, late in others
+        town = Town(stage, replace(CALM, seed=seed))
+
+        def change(store: Store) -> None:
+            store.control().change("t", RAISE)
+
+        def kill(_store: Store, town: Town = town) -> None:
+            victim = next(p for p in town.world.processes.values() if p.name.startswith("victim"))
+            town.going -= 1
+            town.world.kill(victim)
+            town.world.wait(60.0)
+
+        town.start("holder", holding(town, 50.0))
+        town.start("victim", change, after=1.0)
+        town.start("killer", kill, after=3.0)
+        town.run()
+        assert town.world.counters["lock.waited"] >= 2
+        assert stage.query(VERSION)[0][0] in (2, 3)
+        stage.reset(CALM)
+        assert stage.query(VERSION) == [(1,)], "something of the world before is still at work"
+
+
+def test_a_hiccup_is_no_lost_connection(stage: ServerStage) -> None:
+    town = Town(stage)
+    seen: list[tuple[FailureKind, bool]] = []
+
+    def work(store: Store) -> None:
+        session = store.control()
+        driver: Any = session.connection.connection.driver_connection
+        error = driver.lock_timeout()
+        seen.append((store.kind_of(error), store.dialect.is_connection_lost(error)))
+        session.close()
+
+    town.start("worker", work)
+    town.run()
+    assert seen == [(FailureKind.TRANSIENT, False)]

@@ -160,6 +160,8 @@ class PostgresStage(ServerStage):
         return url.render_as_string(hide_password=False)
 
     def connect(self) -> SteppedConnection:
+        # Unlike the product, which may sit behind a pooler, it lets the server keep its plans: they
+        # cost more than the statements.
         return SteppedConnection.connect(self._plain_url(), cursor_factory=SteppedCursor)
 
     def observe(self) -> Any:

@@ -98,6 +98,7 @@ class Stepped(ABC):
     owner: Process | None = None
     is_cut = False
     is_waiting = False
+    """Its statement waits for a lock, whether its process still lives or not."""
 
     @abstractmethod
     def number(self) -> int:
@@ -170,6 +171,7 @@ class Stepped(ABC):
         while True:
             found = look()
             if found is not None:
+                self.is_waiting = False
                 return found
             if not self.is_blocked():
                 continue
@@ -189,7 +191,6 @@ class Stepped(ABC):
             world.wait(_POLL_SECONDS)
         finally:
             WIRE.waiting -= 1
-            self.is_waiting = False
 
     def commit(self) -> None:
         """Commit what is open, if fate allows it."""
