@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,49 +14,57 @@ from retoma.testing.simulation.campaign import shrink
 from retoma.testing.simulation.hunt import hunt
 from retoma.testing.simulation.mutants import MUTANTS
 from retoma.testing.simulation.play import play
+from retoma.testing.simulation.postgres_stage import PostgresStage
 from retoma.testing.simulation.setting import draw
 from retoma.testing.simulation.sqlite_stage import SqliteStage
+from tests.databases import Servers
+from tests.simulation.table import recorded
 
-TABLE = Path(__file__).parents[2] / "docs" / "reference" / "mutants.md"
-ROW = re.compile(r"^\| `(\w+)` \| (.+?) \| (\w+) \| ([\d,]+) \|$", re.MULTILINE)
-
-
-def recorded() -> dict[str, tuple[str, str, int]]:
-    """Mutant → (words, invariant, seed), as the reference tells it."""
-    rows = ROW.findall(TABLE.read_text("utf-8"))
-    return {
-        name: (words, invariant, int(seed.replace(",", "")))
-        for name, words, invariant, seed in rows
-    }
+TIMES = {"sqlite": 1, "postgresql": 5}
+"""How often a seed is played at most: what waits for a lock there is not the same each time."""
 
 
-def on_sqlite(_url: str | None, prepare: Callable[[Any], None]) -> SqliteStage:
-    return SqliteStage(prepare)
+@contextmanager
+def maker(database: str, servers: Servers, folder: Path) -> Iterator[Any]:
+    """Builds the stage of a database, if there is such a server here."""
+    if database == "sqlite":
+        yield SqliteStage
+        return
+    with servers.database("postgres", folder) as url:
+        yield lambda **options: PostgresStage(url, **options)
 
 
 def test_the_reference_lists_every_mutant() -> None:
-    assert {name: row[0] for name, row in recorded().items()} == {
-        name: mutant.words for name, mutant in MUTANTS.items()
+    assert {name: (row.words, row.database) for name, row in recorded().items()} == {
+        name: (mutant.words, mutant.database) for name, mutant in MUTANTS.items()
     }
 
 
+def test_the_reference_leaves_nothing_open() -> None:
+    assert [str(row) for row in recorded().values() if "?" in str(row)] == []
+
+
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_mutant_is_found_and_ends_a_calm_night_well(name: str) -> None:
-    _, invariant, seed = recorded()[name]
-    caught = hunt(MUTANTS[name], [seed], on_sqlite)
-    assert (caught.invariant, caught.seed) == (invariant, seed)
+def test_a_mutant_is_found_and_ends_a_calm_night_well(
+    name: str, servers: Servers, tmp_path: Path
+) -> None:
+    row = recorded()[name]
+    with maker(row.database, servers, tmp_path) as make:
+        caught = hunt(MUTANTS[name], [row.seed] * TIMES[row.database], make)
+    assert (caught.invariant, caught.seed) == (row.invariant, row.seed)
     assert caught.is_calm
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_without_the_mutation_its_seed_holds(name: str) -> None:
-    with SqliteStage() as stage:
-        assert play(stage, draw(recorded()[name][2])).violation is None
+def test_without_the_mutation_its_seed_holds(name: str, servers: Servers, tmp_path: Path) -> None:
+    row = recorded()[name]
+    with maker(row.database, servers, tmp_path) as make, make() as stage:
+        assert play(stage, draw(row.seed)).violation is None
 
 
 def test_a_failing_world_shrinks_to_one_that_fails_alike() -> None:
     mutant = MUTANTS["swallowed_error"]
-    seed = recorded()[mutant.name][2]
+    seed = recorded()[mutant.name].seed
     with mutant(), SqliteStage(mutant.prepare) as stage:
         played = play(stage, draw(seed))
         smallest = shrink(stage, draw(seed), played)

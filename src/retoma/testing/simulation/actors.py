@@ -12,7 +12,7 @@ from retoma.cluster.identity import this_node
 from retoma.cluster.joining import join
 from retoma.cluster.supervisor import Supervisor
 from retoma.cluster.work import Orders, SlotWork
-from retoma.engine.history import Entry
+from retoma.engine.history import Entry, Log, no_log
 from retoma.engine.launch import Launched, launch
 from retoma.errors import FailureKind
 from retoma.events import Event, EventBus
@@ -110,6 +110,7 @@ class Scene:
     world: World
     stage: Stage
     job: Job
+    told: Log = no_log
     _in_doubt: set[tuple[int, int]] = field(default_factory=set)
 
     def store(self, process: Process) -> Store:
@@ -118,7 +119,7 @@ class Scene:
             self.stage.url,
             engine=self.stage.engine,
             point=self.world.point,
-            clock=VirtualClock(self.world),
+            clock=VirtualClock(self.world, process.clock_error),
             host=VirtualHost(self.world, process, self.stage.writer),
         )
         store.session_class = self.stage.session_class
@@ -165,6 +166,7 @@ class Scene:
 
     def hear_attempt(self, entry: Entry) -> None:
         """Count what an attempt tells of itself: the rare endings must not stay untried."""
+        self.told(entry)
         key = (entry.chunk_id, entry.fence)
         if entry.kind == "unknown":
             self._in_doubt.add(key)
@@ -178,19 +180,19 @@ class Scene:
         self.world.count(event.name)
         self.world.tell(f"event {event.name} {event.detail}")
 
-    def launcher(self) -> None:
-        """The scheduler of the site: it asks for the job until it is complete."""
-        process = self.world.process("launcher", "elsewhere")
+    def launcher(self, number: int) -> None:
+        """A scheduler of the site: it asks for the job until it is complete."""
+        process = self.world.process(f"launcher{number}", "elsewhere")
         process.is_mortal = False
         store = self.store(process)
 
         def main() -> None:
             session = store.control()
-            while not self.world.is_done:
+            while not self.world.is_complete:
                 try:
                     found = launch(session, self.job, {}, "launcher").found
                     if found is Launched.COMPLETE:
-                        self.world.is_done = True
+                        self.world.is_complete = True
                 except Exception as error:
                     if not is_database_error(error):
                         raise

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from retoma.testing.simulation.mutants import Mutant
+from retoma.testing.simulation.mutants.mutant import Mutant
 from retoma.testing.simulation.play import play
 from retoma.testing.simulation.setting import calm, draw
 from retoma.testing.simulation.stage import Stage
@@ -20,6 +20,7 @@ class Caught:
 
     name: str
     words: str
+    database: str
     invariant: str | None
     seed: int | None
     played: int
@@ -29,7 +30,8 @@ class Caught:
     def row(self) -> str:
         """A row of the table of mutants."""
         where = "not found" if self.seed is None else f"{self.seed:,}"
-        return f"| `{self.name}` | {self.words} | {self.invariant or 'none'} | {where} |"
+        place = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}[self.database]
+        return f"| `{self.name}` | {self.words} | {self.invariant or 'none'} | {place} | {where} |"
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -37,16 +39,22 @@ class Caught:
 
 
 def hunt(mutant: Mutant, seeds: Iterable[int], make: Callable[..., Stage]) -> Caught:
-    """Play seeds on a mutated protocol until an invariant fails."""
-    played = 0
-    with mutant(), make(None, prepare=mutant.prepare) as stage:
-        is_calm = ends_well(stage)
-        for seed in seeds:
-            played += 1
-            found = play(stage, draw(seed))
-            if found.violation is not None:
-                return Caught(mutant.name, mutant.words, found.violation, seed, played, is_calm)
-    return Caught(mutant.name, mutant.words, None, None, played, is_calm)
+    """Play seeds on a mutated protocol until an invariant fails; ``make`` builds its database."""
+    with mutant(), make(prepare=mutant.prepare) as stage:
+        try:
+            return _hunt(mutant, seeds, stage)
+        finally:
+            mutant.undo(stage.engine)
+
+
+def _hunt(mutant: Mutant, seeds: Iterable[int], stage: Stage) -> Caught:
+    caught = Caught(mutant.name, mutant.words, mutant.database, None, None, 0, ends_well(stage))
+    for played, seed in enumerate(seeds, start=1):
+        found = play(stage, draw(seed))
+        caught = replace(caught, played=played)
+        if found.violation is not None:
+            return replace(caught, invariant=found.violation, seed=seed)
+    return caught
 
 
 def ends_well(stage: Stage) -> bool:

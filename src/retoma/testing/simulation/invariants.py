@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
+from retoma.engine.history import Entry, Kind
 from retoma.testing.simulation.night import FATE, expected, items_of
 from retoma.testing.simulation.setting import TIMING
+from retoma.testing.simulation.virtual import VirtualClock
 from retoma.testing.simulation.world import World
 
 Query = Callable[[str], list[Any]]
@@ -31,6 +34,7 @@ _MAY_FOLLOW = {
     "COMPLETED": ("COMPLETED",),
     "SPLIT": ("SPLIT",),
 }
+_TRIES_AND_LOSSES = {"FAILED": (1, 0), "LOST": (0, 1), "GIVEN_BACK": (0, 0), "COMPLETED": (0, 0)}
 _ENDED = ("COMPLETED", "PARTIALLY_COMPLETED", "FAILED", "STOPPED")
 
 
@@ -54,8 +58,12 @@ class _Seen:
     row: Any
     lease: str | None
     lease_since: float
+    claimed_at: float
     gap: float = 0.0
     """How long the lease before this one had stood."""
+
+    ran_out: bool = False
+    """A lease of this claim had run out before it was renewed."""
 
 
 @dataclass(slots=True)
@@ -69,7 +77,9 @@ class Watch:
 
     _chunks: dict[int, _Seen] = field(default_factory=dict)
     _attempts: set[int] = field(default_factory=set)
-    _is_looking: bool = False
+    _outcomes: dict[tuple[int, int], str] = field(default_factory=dict)
+    _told: dict[tuple[int, int], Kind] = field(default_factory=dict)
+    _in_doubt: set[tuple[int, int]] = field(default_factory=set)
 
     def look(self) -> None:
         """Raise ``Violation`` for the first invariant that is broken."""
@@ -91,8 +101,7 @@ class Watch:
                 self._step_holds(before.row, row)
             mark = f"{row[4]} {row[7]}"
             if before is None or before.lease != mark:
-                gap = self.world.now - before.lease_since if before is not None else 0.0
-                self._chunks[row[0]] = _Seen(row, mark, self.world.now, gap)
+                self._chunks[row[0]] = self._renewed(before, row, mark)
             else:
                 before.row = row
         for row in sorted(chunks, key=lambda r: (r[2], int(r[8]))):
@@ -102,6 +111,22 @@ class Watch:
             if start < ranges.get(row[2], start):
                 raise Violation("chunks_overlap", f"chunk {row[0]} begins before {ranges[row[2]]}")
             ranges[row[2]] = end
+
+    def _renewed(self, before: _Seen | None, row: Any, mark: str) -> _Seen:
+        now = self.world.now
+        if before is None or before.row[4] != row[4]:
+            gap = now - before.lease_since if before is not None else 0.0
+            return _Seen(row, mark, now, now, gap)
+        ran_out = before.ran_out or self._has_run_out(before.row[7])
+        return _Seen(row, mark, now, before.claimed_at, now - before.lease_since, ran_out)
+
+    def _has_run_out(self, lease: Any) -> bool:
+        """By the database's clock."""
+        if lease is None:
+            return True
+        until = datetime.fromisoformat(str(lease))
+        until = until if until.tzinfo else until.replace(tzinfo=UTC)
+        return until <= VirtualClock(self.world).utc()
 
     def _step_holds(self, old: Any, new: Any) -> None:
         if new[4] < old[4] or (new[3] == "RUNNING" and new[5] != old[5] and new[4] <= old[4]):
@@ -116,6 +141,13 @@ class Watch:
             raise Violation("terminal_stays", f"chunk {new[0]}: {old[3]} -> {new[3]}")
         if old[3] in _TERMINAL and tuple(old[8:16]) != tuple(new[8:16]):
             raise Violation("terminal_stays", f"chunk {new[0]}: its counts changed")
+        if old[3] == "RUNNING" and new[3] != "RUNNING" and old[4] == new[4]:
+            wanted = _TRIES_AND_LOSSES.get(self._outcomes.get((new[0], new[4]), ""))
+            found = (new[16] - old[16], new[17] - old[17])
+            if wanted is not None and found != wanted and min(found) >= 0:
+                raise Violation(
+                    "tries_add_up", f"chunk {new[0]}: {found} tries and losses, not {wanted}"
+                )
 
     def _attempts_hold(self, chunks: list[Any], attempts: list[Any]) -> None:
         by_id = {row[0]: row for row in chunks}
@@ -128,6 +160,8 @@ class Watch:
                     raise Violation("witness_of_completed", f"attempt {number} of {chunk_id}")
             if number not in self._attempts:
                 self._attempts.add(number)
+                self._outcomes[chunk_id, fence] = outcome
+                self._telling_holds((chunk_id, fence))
                 if outcome == "LOST":
                     self.world.count("chunk.taken_over")
                     if self.world.setting.is_strict:
@@ -152,6 +186,27 @@ class Watch:
             return
         if max(self.world.now - seen.lease_since, seen.gap) < TIMING.unchanged:
             raise Violation("healthy_keeps", f"chunk {chunk_id}, fence {fence}: renewed just now")
+        if self.world.disturbed_until < seen.claimed_at:
+            raise Violation("healthy_keeps", f"chunk {chunk_id}, fence {fence}: nothing ailed it")
+        is_jumpy = any(f"fault.clock.{way}" in self.world.counters for way in ("forward", "back"))
+        if not is_jumpy and not seen.ran_out and not self._has_run_out(seen.row[7]):
+            raise Violation("healthy_keeps", f"chunk {chunk_id}, fence {fence}: not run out")
+
+    def hear(self, entry: Entry) -> None:
+        """What an attempt tells of itself; raise ``Violation`` if it is not so."""
+        key = (entry.chunk_id, entry.fence)
+        if entry.kind is Kind.INVOKE and self._told.get(key) is Kind.UNKNOWN:
+            self._in_doubt.add(key)  # it could not find out, and tries again
+        self._told[key] = entry.kind
+        is_committed = self._outcomes.get(key) == "COMPLETED"
+        if entry.kind is Kind.OK and not is_committed:
+            raise Violation("told_truly", f"chunk {key[0]}, fence {key[1]} did not commit")
+        self._telling_holds(key)
+
+    def _telling_holds(self, key: tuple[int, int]) -> None:
+        has_failed = self._told.get(key) is Kind.FAIL and key not in self._in_doubt
+        if has_failed and self._outcomes.get(key) == "COMPLETED":
+            raise Violation("told_truly", f"chunk {key[0]}, fence {key[1]} committed")
 
     def _effects_hold(self, chunks: list[Any], effects: list[Any], steps: dict[int, Any]) -> None:
         found = Counter((row[0], row[1]) for row in effects)
@@ -196,6 +251,7 @@ def at_the_end(world: World, query: Query, last_done: dict[int, int]) -> None:
     for step_id, name, state, _version in query(_STEPS):
         with_late = FATE.is_late_in(name, last_done.get(step_id, 0))
         _counts_hold(world, query, step_id, name, state, with_late=with_late)
+    _one_run_was_live(query)
     for row in query(_RUNS):
         if row[2] is not None:
             raise Violation("run_ends", f"run {row[0]} is {row[1]}")
@@ -238,6 +294,19 @@ def _counts_hold(
     tries = 5  # one attempt tries a technical failure again so often
     if again > attempts * tries * setting.items:
         raise Violation("rework_bounded", f"step {name}: {again} items computed")
+
+
+def _one_run_was_live(query: Query) -> None:
+    """The next run of an instance begins when the last one has ended."""
+    live: set[int] = set()
+    rows = query("SELECT noun_id, after_state FROM batch_event WHERE noun = 'run' ORDER BY id")
+    for run_id, state in rows:
+        if state in _ENDED:
+            live.discard(run_id)
+        else:
+            live.add(run_id)
+        if len(live) > 1:
+            raise Violation("one_live_run", f"runs {sorted(live)} were live at once")
 
 
 def _history_holds(query: Query) -> None:

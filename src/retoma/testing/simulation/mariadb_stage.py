@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import pymysql
 from pymysql.connections import Connection
-from pymysql.constants import CLIENT, ER, SERVER_STATUS
+from pymysql.constants import CLIENT, COMMAND, ER, SERVER_STATUS
 from pymysql.cursors import Cursor
 from sqlalchemy import Engine, event
 
@@ -111,6 +111,14 @@ class SteppedConnection(Stepped, Connection):  # type: ignore[misc]
         poller = select.poll()
         poller.register(self._sock, select.POLLIN)
         self.await_answer(world, lambda: poller.poll(GLANCE_MILLISECONDS) or None)
+
+    def commit_late(self) -> bool:
+        try:
+            super()._execute_command(COMMAND.COM_QUERY, b"COMMIT")
+            self._read_ok_packet()
+        except pymysql.err.Error:
+            return False
+        return True
 
     def lock_timeout(self) -> Exception:
         error: Exception = pymysql.err.OperationalError(ER.LOCK_WAIT_TIMEOUT, "lock wait timeout")

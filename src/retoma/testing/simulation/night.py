@@ -76,9 +76,13 @@ class Fate:
     measures: list[tuple[str, int]] = field(default_factory=list)
     """Which step's source was measured at which moment of the world."""
 
+    slow_write: float = 0.0
+    """How long the next write takes, inside the transaction."""
+
     def begin(self, world: World) -> None:
         """Another world begins."""
         self.world, self.swallow, self.hiccup, self.late_at = world, None, False, None
+        self.slow_write = 0.0
         self.computed.clear()
         self.measures.clear()
 
@@ -140,8 +144,10 @@ def _misbehave(world: World) -> None:
     kind, size = fault
     world.count(f"fault.{kind}")
     world.tell(f"code: {kind}")
-    if kind == "slow":
-        world.wait(size * 40.0)
+    if kind == "slow" and size < 0.5:
+        world.wait(size * 80.0)
+    elif kind == "slow":
+        FATE.slow_write = (size - 0.5) * 80.0
     elif kind == "raises":
         raise TransientFailure("the code has a bad day") if size < 0.8 else ValueError("a bug")
     elif kind == "crashes":
@@ -167,6 +173,9 @@ class SwallowingWriter:
         if FATE.swallow is not None:
             size, FATE.swallow = FATE.swallow, None
             connection.roll_back_silently(is_noticed=size < 0.4)
+        if FATE.slow_write and FATE.world is not None:
+            seconds, FATE.slow_write = FATE.slow_write, 0.0
+            FATE.world.wait(seconds)
         if FATE.hiccup:
             FATE.hiccup = False
             raise DBAPIError.instance("INSERT", None, connection.lock_timeout(), connection.Error)

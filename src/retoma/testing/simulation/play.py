@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from retoma.engine.history import Entry, no_log
 from retoma.testing.simulation import night
 from retoma.testing.simulation.actors import Scene
 from retoma.testing.simulation.invariants import (
@@ -45,21 +46,29 @@ def play(
     stage.reset(setting)
     world = World(setting, trace)
     watch = Watch(world, stage.query)
-    scene = Scene(world, stage, night.job_of(setting))
     failed: list[Violation] = []
 
-    def on_commit() -> None:
+    def watched(look: Callable[[], None]) -> None:
         try:
-            watch.look()
+            look()
         except Violation as violation:
             world.tell(f"VIOLATION {violation}")
             failed.append(violation)
-            world.is_done = True
+            world.has_failed = True
+
+    def on_commit() -> None:
+        watched(watch.look)
+
+    def told(entry: Entry) -> None:
+        watched(lambda: watch.hear(entry))
+
+    scene = Scene(world, stage, night.job_of(setting), told if is_watched else no_log)
 
     night.FATE.begin(world)
     stage.enter(world, on_commit if is_watched else lambda: None)
     try:
-        scene.launcher()
+        for number in range(setting.launchers):
+            scene.launcher(number)
         scene.keep_manned()
         _schedule(scene)
         limit = setting.storm_seconds + _LIVENESS_SECONDS
@@ -99,6 +108,7 @@ def _schedule(scene: Scene) -> None:
         def happen() -> None:
             world.wait(at)
             world.count(f"fault.{kind}")
+            world.disturb()
             world.tell(f"fate: {kind}")
             if kind == "clock.forward":
                 world.clock_offset += size * _JUMP_SECONDS

@@ -127,6 +127,9 @@ class SteppedConnection(Stepped, psycopg.Connection[Any]):
 
         return self.await_answer(world, look)
 
+    def commit_late(self) -> bool:
+        return bool(self.pgconn.exec_(b"COMMIT").status == pq.ExecStatus.COMMAND_OK)
+
     def lock_timeout(self) -> Exception:
         return psycopg.errors.LockNotAvailable("canceling statement due to lock timeout")
 

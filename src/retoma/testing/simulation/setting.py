@@ -22,6 +22,7 @@ _AT_STATEMENTS = (
     "freeze.worker",
 )
 _IN_WORK = ("freeze.worker", "freeze.slot", "kill.slot", "kill.supervisor")
+_IN_COORDINATION = ("freeze.worker", "freeze.supervisor")
 _AT_COMMITS = ("lost.committed", "lost.rolled_back")
 _OF_CODE = ("slow", "raises", "crashes", "swallows", "hiccup")
 _EVENTS = ("clock.forward", "clock.back", "stop", "restart", "late")
@@ -56,6 +57,12 @@ class Setting:
     rates_at_commits: Rates
     rates_of_code: Rates
     events: Rates
+    rates_in_coordination: Rates
+    """The same while a coordinator decides: what it does late, another has done."""
+
+    launchers: int
+    """Schedulers that ask for the job at the same time."""
+
     script: Script | None = None
     """Exactly these faults and no others: (number of the decision, kind, size)."""
 
@@ -98,6 +105,8 @@ def draw(seed: int) -> Setting:
         rates_at_commits=_some(source, _AT_COMMITS, (0.01, 0.05, 0.15)),
         rates_of_code=_some(source, _OF_CODE, (0.02, 0.1, 0.2)),
         events=_some(source, _EVENTS, (0.3, 1.0)),
+        rates_in_coordination=_some(source, _IN_COORDINATION, (0.01, 0.04, 0.1)),
+        launchers=source.choice((1, 1, 2)),
     )
 
 
@@ -107,6 +116,7 @@ def calm(setting: Setting) -> Setting:
         setting,
         rates_at_statements=(),
         rates_in_work=(),
+        rates_in_coordination=(),
         rates_at_commits=(),
         rates_of_code=(),
         events=(),

@@ -8,9 +8,10 @@ does it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
+from sqlalchemy import Executable
 from sqlalchemy.exc import DBAPIError
 
 from retoma.store.session import Session
@@ -22,6 +23,8 @@ GLANCE_MILLISECONDS = 4
 _POLL_SECONDS = 0.7
 _PATIENCE_SECONDS = 5.0
 _LATE_SECONDS = 40.0
+_NEVER = 1e9
+_IN_FLIGHT_SECONDS = 3.0
 
 
 class ServerWire:
@@ -50,7 +53,8 @@ class ServerWire:
             connection.break_off(is_noticed=not is_late)
             if is_late and world is not None:
                 world.count("fault.noticed_late")
-                delay = world.random.random() * _LATE_SECONDS
+                share = world.random.random()
+                delay = share * _LATE_SECONDS if share < 0.5 else _NEVER
                 world.start(world.watchman, "server", _later(world, delay, connection))
         process.connections.clear()
 
@@ -132,6 +136,10 @@ class Stepped(ABC):
         """End the statement, as the server does when a lock can't be had in time."""
 
     @abstractmethod
+    def commit_late(self) -> bool:
+        """Whether the server takes a COMMIT from a connection that is cut off already."""
+
+    @abstractmethod
     def lock_timeout(self) -> Exception:
         """The driver's error for a lock that could not be had in time; the connection lives on."""
 
@@ -198,7 +206,7 @@ class Stepped(ABC):
         if WIRE.world is None or self.owner is None or not self.is_in_transaction():
             act()
         else:
-            WIRE.world.commit(act, WIRE.on_commit, self.lose)
+            WIRE.world.commit(act, WIRE.on_commit, self._lose_commit)
 
     def rollback(self) -> None:
         """Roll back what is open; the server has done so for a connection that is gone."""
@@ -210,11 +218,41 @@ class Stepped(ABC):
         self.break_off()
         return self.lost(words)
 
+    def _lose_commit(self, words: str) -> Exception:
+        """A COMMIT that has not arrived may still be on its way."""
+        world = WIRE.world
+        if world is None or not self.is_in_transaction() or world.random.random() < 0.5:
+            return self.lose(words)
+        self.break_off(is_noticed=False)
+        world.count("fault.commit_in_flight")
+        delay = world.random.random() * _IN_FLIGHT_SECONDS
+        world.start(world.watchman, "wire", self._arrives(world, delay))
+        return self.lost(words)
+
+    def _arrives(self, world: World, delay: float) -> Callable[[], None]:
+        def arrive() -> None:
+            world.wait(delay)
+            world.disturb()
+            if self not in WIRE.open:  # whoever sent it has died meanwhile
+                return
+            if self.commit_late():
+                WIRE.on_commit()
+            self.break_off()
+
+        return arrive
+
 
 class SteppedSession(Session):
     """A control transaction may lose its answer, and is looked at if it has changed anything."""
 
     _CONTROL = ("WITH ", "BEGIN NOT ATOMIC")
+
+    def fetch(
+        self, name: str, statement: Executable | str, parameters: Mapping[str, Any] | None = None
+    ) -> list[Any]:
+        if name == "work.enter" and parameters is not None and "deadline" in parameters:
+            parameters = {**parameters, "deadline": "0"}  # a world's time is not the server's
+        return super().fetch(name, statement, parameters)
 
     def _run_text(self, statement: str, parameters: Any) -> Any:
         driver: Any = self.connection.connection.driver_connection

@@ -14,9 +14,13 @@ EPOCH = datetime(2026, 11, 30, 22, 0, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class VirtualClock:
-    """The clocks of a process in the world; ``utc`` is the database's, and may jump."""
+    """The clocks of a process in the world; ``utc`` is the database's, and may jump.
+
+    A process's own ``utc`` is wrong by ``error`` seconds besides: nothing may depend on it.
+    """
 
     world: World
+    error: float = 0.0
 
     def monotonic(self) -> float:
         return self.world.now
@@ -25,7 +29,7 @@ class VirtualClock:
         return self.world.now
 
     def utc(self) -> datetime:
-        return EPOCH + timedelta(seconds=self.world.now + self.world.clock_offset)
+        return EPOCH + timedelta(seconds=self.world.now + self.world.clock_offset + self.error)
 
     def sleep(self, seconds: float) -> None:
         self.world.wait(seconds)

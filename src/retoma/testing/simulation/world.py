@@ -16,7 +16,11 @@ from greenlet import getcurrent, greenlet
 
 from retoma.testing.simulation.setting import Setting
 
+_MOST_CLOCK_ERROR_SECONDS = 300.0
+_WAKING_SECONDS = 4.0
 _WORK = ("work.begin", "work.enter", "work.commit", "chunk.witness", "chunk.finish", "insert.")
+
+_COORDINATION = ("step.", "run.end")
 
 
 class Died(BaseException):
@@ -52,7 +56,8 @@ class Process:
     code: int | None = None
     connections: list[Any] = field(default_factory=list)
     children: list[Process] = field(default_factory=list)
-    last_frozen: float = -1e9
+    clock_error: float = 0.0
+    """By how many seconds the clock of its host is wrong."""
 
     @property
     def is_frozen(self) -> bool:
@@ -73,10 +78,16 @@ class World:
     processes: dict[int, Process] = field(default_factory=dict)
     fired: list[tuple[int, str, float]] = field(default_factory=list)
     decisions: int = 0
+    disturbed_until: float = -1e9
+    """When the last fault was over, but for those of the job's own code."""
+
     statements: int = 0
     counters: dict[str, int] = field(default_factory=dict)
-    is_done: bool = False
-    """What was to be done is done, or has gone wrong: nobody gets a turn any more."""
+    has_failed: bool = False
+    """Something went wrong: nobody gets a turn any more."""
+
+    is_complete: bool = False
+    """What was to be done is done: it ends when all have woken."""
 
     is_over: bool = False
     ended_by: list[Exception] = field(default_factory=list)
@@ -126,6 +137,10 @@ class World:
         """A rare branch was reached."""
         self.counters[name] = self.counters.get(name, 0) + 1
 
+    def disturb(self, seconds: float = 0.0) -> None:
+        """A fault that lasts so long: until it is over, a healthy owner may lose its lease."""
+        self.disturbed_until = max(self.disturbed_until, self.now + seconds)
+
     def tell(self, text: str) -> None:
         """A line of the trace."""
         if self.trace is not None:
@@ -138,10 +153,16 @@ class World:
         """A new process without tasks."""
         pid = 1000 + len(self.processes)
         found = Process(self, pid, f"{name}#{pid}", host, parent, born=self.now)
+        found.clock_error = self._clock_error(host)
         self.processes[pid] = found
         if parent is not None:
             parent.children.append(found)
         return found
+
+    def _clock_error(self, host: str) -> float:
+        """Drawn apart, so that it changes nobody's turn."""
+        source = random.Random(f"clock of {host} in {self.setting.seed}")
+        return source.uniform(-_MOST_CLOCK_ERROR_SECONDS, _MOST_CLOCK_ERROR_SECONDS)
 
     def start(self, process: Process, name: str, work: Callable[[], None]) -> None:
         """Begin a task of a process; what it raises ends its process."""
@@ -165,6 +186,7 @@ class World:
         if not process.is_alive:
             return
         process.is_alive, process.code = False, code
+        self.disturb()
         self.tell(f"{process.name} dies")
         self.on_kill(process)
         for child in process.children:
@@ -173,7 +195,7 @@ class World:
     def freeze(self, process: Process, seconds: float) -> None:
         """SIGSTOP, and SIGCONT after a while."""
         process.frozen_until = max(process.frozen_until, self.now + seconds)
-        process.last_frozen = process.frozen_until
+        self.disturb(seconds)
         self.tell(f"{process.name} stands still for {seconds:.1f} s")
 
     def thaw(self) -> None:
@@ -206,7 +228,13 @@ class World:
     def _is_next(self, at: float) -> bool:
         """Whether nobody else would get the turn before: then giving it away changes nothing."""
         queue = self._queue
-        return (not queue or queue[0][0] > at) and at <= self._limit and not self.is_done
+        is_running = not self.has_failed and not self.is_complete and at <= self._limit
+        return is_running and (not queue or queue[0][0] > at)
+
+    def _all_are_awake(self) -> bool:
+        """Whoever stood still at the end has woken since, and had time to do harm."""
+        frozen = [one.frozen_until for one in self.processes.values() if one.is_alive]
+        return max(frozen) + _WAKING_SECONDS <= self.now
 
     def _push(self, task: Task, at: float) -> None:
         self._sequence += 1
@@ -215,7 +243,7 @@ class World:
     def run(self, limit: float) -> None:
         """Give turns until it is done; raises ``Stuck`` if time runs out."""
         queue, self._limit = self._queue, limit
-        while not self.is_done:
+        while not self.has_failed and not (self.is_complete and self._all_are_awake()):
             if not queue:
                 raise Stuck("nobody is left who could go on")
             at, _, task = heapq.heappop(queue)
@@ -263,20 +291,25 @@ class World:
         self.wait(self._latency())
         if not task.process.is_mortal:
             return
-        setting = self.setting
-        rates = setting.rates_at_statements
-        if setting.rates_in_work != rates and name.startswith(_WORK):
-            rates = setting.rates_in_work
-        fault = self.fate(rates)
+        fault = self.fate(self._rates_at(name))
         if fault is not None:
             self._strike(task.process, *fault)
+
+    def _rates_at(self, name: str) -> tuple[tuple[str, float], ...]:
+        if name.startswith(_WORK):
+            return self.setting.rates_in_work
+        if name.startswith(_COORDINATION) and self.setting.rates_in_coordination:
+            return self.setting.rates_in_coordination
+        return self.setting.rates_at_statements
 
     def _latency(self) -> float:
         chance = self._random.random()
         mean = self.setting.latency
         if chance > self.setting.slow_share:
             return chance * mean
-        return self._random.random() * self.setting.slow_seconds
+        seconds = self._random.random() * self.setting.slow_seconds
+        self.disturb(seconds)
+        return seconds
 
     def fate(self, rates: tuple[tuple[str, float], ...]) -> tuple[str, float] | None:
         """Which of these faults happens now, with its size; none once the storm is over."""
@@ -309,6 +342,7 @@ class World:
         fault = self.fate(self.setting.rates_at_commits)
         kind = fault[0] if fault else ""
         if kind:
+            self.disturb()
             self.count(f"fault.{kind}")
             self.tell(f"fate: {kind}")
         if kind == "lost.rolled_back":
