@@ -55,12 +55,13 @@ class Town:
             self.world.wait(after)
             work(store)
             self.going -= 1
+            self.world.is_stopped = self.going == 0
 
         self.world.start(process, name, run)
 
     def run(self) -> None:
         try:
-            self.world.run(lambda: self.going == 0, LONG)
+            self.world.run(LONG)
             assert self.world.ended_by == []
         finally:
             self.world.end()

@@ -11,13 +11,14 @@ import os
 from contextlib import ExitStack
 
 from retoma.store import migrate
+from retoma.store.store import Store
 from retoma.testing.simulation.mutants import MUTANTS
 
 if os.environ["RETOMA_MUTANT"] != "none":
     mutant = MUTANTS[os.environ["RETOMA_MUTANT"]]
     upgrade = migrate.upgrade
 
-    def upgrade_and_change(store):
+    def upgrade_and_change(store: Store) -> None:
         upgrade(store)
         if store.dialect.name == mutant.database:
             mutant.prepare(store.engine)

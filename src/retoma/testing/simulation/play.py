@@ -54,7 +54,7 @@ def play(
         except Violation as violation:
             world.tell(f"VIOLATION {violation}")
             failed.append(violation)
-            world.has_failed = True
+            world.is_stopped = True
 
     def on_commit() -> None:
         watched(watch.look)

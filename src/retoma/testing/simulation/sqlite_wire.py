@@ -147,6 +147,7 @@ class SimConnection(sqlite3.Connection):
         until = world.now + self.patience
         while error.sqlite_errorname == "SQLITE_BUSY" and world.now < until:
             world.count("lock.waited")
+            world.disturb(_POLL_SECONDS)
             world.wait(_POLL_SECONDS)
             if self.is_cut:
                 raise LostAnswer("the connection is gone")

@@ -188,6 +188,7 @@ class Stepped(ABC):
                 until = float("inf")
                 continue
             world.count("lock.waited")
+            world.disturb(_POLL_SECONDS)
             self._let_others_go_on(world)
             if self.is_cut:
                 raise self.lost("the connection is gone")

@@ -83,8 +83,8 @@ class World:
 
     statements: int = 0
     counters: dict[str, int] = field(default_factory=dict)
-    has_failed: bool = False
-    """Something went wrong: nobody gets a turn any more."""
+    is_stopped: bool = False
+    """Nobody gets a turn any more."""
 
     is_complete: bool = False
     """What was to be done is done: it ends when all have woken."""
@@ -138,7 +138,7 @@ class World:
         self.counters[name] = self.counters.get(name, 0) + 1
 
     def disturb(self, seconds: float = 0.0) -> None:
-        """A fault that lasts so long: until it is over, a healthy owner may lose its lease."""
+        """A fault, or a crowd, that lasts so long: a healthy owner may lose its lease by it."""
         self.disturbed_until = max(self.disturbed_until, self.now + seconds)
 
     def tell(self, text: str) -> None:
@@ -228,7 +228,7 @@ class World:
     def _is_next(self, at: float) -> bool:
         """Whether nobody else would get the turn before: then giving it away changes nothing."""
         queue = self._queue
-        is_running = not self.has_failed and not self.is_complete and at <= self._limit
+        is_running = not self.is_stopped and not self.is_complete and at <= self._limit
         return is_running and (not queue or queue[0][0] > at)
 
     def _all_are_awake(self) -> bool:
@@ -243,7 +243,7 @@ class World:
     def run(self, limit: float) -> None:
         """Give turns until it is done; raises ``Stuck`` if time runs out."""
         queue, self._limit = self._queue, limit
-        while not self.has_failed and not (self.is_complete and self._all_are_awake()):
+        while not self.is_stopped and not (self.is_complete and self._all_are_awake()):
             if not queue:
                 raise Stuck("nobody is left who could go on")
             at, _, task = heapq.heappop(queue)
