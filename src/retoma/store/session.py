@@ -39,6 +39,7 @@ class Session:
         self._point = point
         self._clock = clock
         self._transaction: RootTransaction | None = None
+        self._is_lost = False
 
     def at(self, name: str) -> None:
         """The scheduling point."""
@@ -59,6 +60,8 @@ class Session:
     def _execute(self, name: str, statement: Executable | str, parameters: Any) -> Any:
         self._require_transaction()
         self._point(name)
+        if self._is_lost:
+            self._connect_again()
         if isinstance(statement, str):
             result = self._run_text(self.dialect.prepared(statement), parameters or None)
         else:
@@ -94,6 +97,8 @@ class Session:
     def begin(self, name: str) -> None:
         """BEGIN of a work transaction."""
         self._point(name)
+        if self._is_lost:
+            self._connect_again()
         self._transaction = self.connection.begin()
 
     def savepoint(self, name: str) -> None:
@@ -129,6 +134,21 @@ class Session:
                     driver.execute("ROLLBACK")
         except Exception:
             self.discard()
+        self._is_lost = self.connection.closed or self.connection.invalidated
+
+    def _connect_again(self) -> None:
+        """A new connection, set up as the lost one was.
+
+        SQLAlchemy by itself reconnects without the isolation level that was set on the connection:
+        what should commit by itself would wait for a COMMIT that never comes.
+        """
+        options = self.connection.get_execution_options()
+        engine = self.connection.engine
+        with suppress(ResourceClosedError):
+            self.connection.close()
+        self.settings.clear()
+        self.connection = engine.connect().execution_options(**options)
+        self._is_lost = False
 
     def discard(self) -> None:
         """Throw the connection away; the next statement would need a new session."""

@@ -238,6 +238,10 @@ class DirectSession(Session):
             cursor.row_factory = self._row_of(statement, cursor.description)
         return cursor
 
+    def _connect_again(self) -> None:
+        super()._connect_again()
+        self._driver = None
+
     def _row_of(self, statement: str, description: Any) -> Any:
         found = self._rows.get(statement)
         if found is None:
