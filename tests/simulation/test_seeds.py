@@ -13,7 +13,7 @@ from retoma.store.store import Store
 from retoma.testing.simulation.campaign import campaign
 from retoma.testing.simulation.play import play
 from retoma.testing.simulation.server_stage import ServerStage
-from retoma.testing.simulation.setting import draw
+from retoma.testing.simulation.setting import FAULTS, draw
 from retoma.testing.simulation.sqlite_stage import SqliteStage
 
 OpenStage = Callable[[], ServerStage]
@@ -27,6 +27,7 @@ def test_every_invariant_holds_on_sqlite(first: int) -> None:
         report = campaign(stage, range(first, first + SEEDS))
     assert [(one.seed, one.text) for one in report.failed] == []
     assert report.played == SEEDS
+    assert {f"fault.{kind}" for kind in FAULTS} - set(report.reached) == set()
 
 
 @pytest.mark.parametrize("first", range(0, 4 * SCHEDULES, SCHEDULES))

@@ -26,7 +26,9 @@ def end_connection(store: Store, session: Session) -> None:
     other.dispose()
 
 
-def test_a_control_session_that_comes_back_commits_each_statement_again(server_store: Store) -> None:
+def test_a_control_session_that_comes_back_commits_each_statement_again(
+    server_store: Store,
+) -> None:
     session = server_store.control()
     end_connection(server_store, session)
     with pytest.raises(DBAPIError):
@@ -47,7 +49,7 @@ def test_a_launch_whose_connection_breaks_is_seen_by_the_others(server_store: St
             end_connection(server_store, session)
 
     session = server_store.control()
-    session._point = point  # noqa: SLF001
+    session._point = point
     launched = launch(session, JOB, {}, "test")
     other = server_store.control()
     assert [run.run_id for run in runs.live(other)] == [launched.run.run_id]

@@ -25,6 +25,7 @@ RARE = (
     "strict.taken_over",
     "run.taken_over",
     "lock.waited",
+    "late.withdrawn",
 )
 """Branches of the protocol that a campaign must have reached."""
 

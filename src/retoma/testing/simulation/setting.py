@@ -27,6 +27,11 @@ _AT_COMMITS = ("lost.committed", "lost.rolled_back")
 _OF_CODE = ("slow", "raises", "crashes", "swallows", "hiccup")
 _EVENTS = ("clock.forward", "clock.back", "stop", "restart", "late")
 
+FAULTS = frozenset(
+    (*_AT_STATEMENTS, *_IN_WORK, *_IN_COORDINATION, *_AT_COMMITS, *_OF_CODE, *_EVENTS)
+)
+"""All that fate may do."""
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:

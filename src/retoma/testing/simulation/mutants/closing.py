@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from retoma.engine.advance import Advance
 from retoma.model import flow
 from retoma.store import runs, tables
 from retoma.testing.simulation.mutants.mutant import Mutant, Patch, loosen, without
@@ -81,6 +82,10 @@ def _ended_twice(patch: Patch) -> None:
     patch(runs, "END_RUN", without(runs.END_RUN, part))
 
 
+def _late_row_missed(patch: Patch) -> None:
+    patch(Advance, "_compare_with_source", lambda *_given: None)
+
+
 CLOSING = (
     Mutant("plan_again", "a new run plans its steps anew", _plan_again),
     Mutant("failed_stay_failed", "a new run does not try failed chunks again", _failed_stay),
@@ -106,6 +111,11 @@ CLOSING = (
         "a launch does not look whether a run is live",
         _second_live_run,
         prepare=loosen(tables.run, "ux_batch_run_live"),
+    ),
+    Mutant(
+        "late_row_missed",
+        "a step completes without comparing its source with what was read",
+        _late_row_missed,
     ),
     Mutant("ended_twice", "a run that has ended may be ended again", _ended_twice),
 )

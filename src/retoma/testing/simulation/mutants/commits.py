@@ -180,6 +180,14 @@ def _drop_foreign_key(engine: Engine) -> None:
 
 _LOOSE = loosen(tables.attempt, "ux_batch_attempt_fence", "ux_batch_attempt_committed")
 
+
+def _reconnected_bare(patch: Patch) -> None:
+    def bare(session: Session) -> None:
+        session._is_lost = False
+
+    patch(Session, "_connect_again", bare)
+
+
 COMMITS = (
     Mutant("no_witness", "the finish does not ask for the witness", _no_witness),
     Mutant("no_fence", "the finish asks for nothing but the witness", _no_fence, prepare=_LOOSE),
@@ -209,6 +217,12 @@ COMMITS = (
         "doubt_unlocked",
         "after a doubtful commit the chunk is read without a lock, its session left alone",
         _doubt_unlocked,
+        database="postgresql",
+    ),
+    Mutant(
+        "reconnected_bare",
+        "a lost connection comes back without committing each statement by itself",
+        _reconnected_bare,
         database="postgresql",
     ),
     Mutant(
