@@ -8,13 +8,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 import psutil
+
+from retoma.testing.chaos import programs as chaos
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
@@ -33,49 +35,17 @@ def until(what: str, look: Callable[[], T], seconds: float = 60.0) -> T:
 
 
 @dataclass(slots=True)
-class Program:
-    """One ``retoma`` command in a session of its own, so that nothing of it can get away."""
-
-    process: subprocess.Popen[bytes]
-    log: Path
-
-    @property
-    def pid(self) -> int:
-        return self.process.pid
-
-    @property
-    def is_alive(self) -> bool:
-        return self.process.poll() is None
-
-    def family(self) -> Iterator[psutil.Process]:
-        """The command itself and all its children that are alive, orphans included."""
-        for pid in psutil.pids():
-            with suppress(ProcessLookupError, psutil.NoSuchProcess):
-                if os.getsid(pid) == self.pid:
-                    process = psutil.Process(pid)
-                    if process.status() != psutil.STATUS_ZOMBIE:
-                        yield process
+class Program(chaos.Program):
+    """One ``retoma`` command, of which a test asks more than the crash matrix does."""
 
     def slots(self) -> list[int]:
         """The process ids of the slots that are alive."""
         found = []
-        for process in self.family():
+        for pid in self.family():
             with suppress(psutil.NoSuchProcess):
-                if SLOT in process.cmdline():
-                    found.append(process.pid)
+                if SLOT in psutil.Process(pid).cmdline():
+                    found.append(pid)
         return found
-
-    def signal_all(self, number: signal.Signals) -> None:
-        """To the supervisor first, then to whatever else is left of it."""
-        for process in sorted(self.family(), key=lambda p: p.pid != self.pid):
-            with suppress(ProcessLookupError):
-                os.kill(process.pid, number)
-
-    def kill(self) -> None:
-        """SIGKILL to everything at once, and see it gone."""
-        self.signal_all(signal.SIGKILL)
-        self.process.wait(10)
-        until("the killed processes are gone", lambda: not list(self.family()))
 
     def code(self, seconds: float = 90.0) -> int:
         """The exit code, once the command has ended by itself."""

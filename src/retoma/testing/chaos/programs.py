@@ -92,12 +92,12 @@ class Program:
         self.process.wait(10)
         until("the killed processes are gone", lambda: not self.family(), 10.0)
 
-    def code(self) -> int:
+    def code(self, seconds: float = _END_SECONDS) -> int:
         """The exit code, once the command has ended by itself."""
         try:
-            return self.process.wait(_END_SECONDS)
+            return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
-            raise CellFailed(f"a command still runs after {_END_SECONDS:g} s") from None
+            raise CellFailed(f"a command still runs after {seconds:g} s") from None
 
 
 def send(pid: int, number: signal.Signals) -> None:
