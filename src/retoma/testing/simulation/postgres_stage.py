@@ -6,6 +6,7 @@ A statement that waits for a lock is noticed (``pg_blocking_pids``), and the oth
 from __future__ import annotations
 
 import select
+from contextlib import suppress
 from typing import Any, Self
 
 import psycopg
@@ -134,9 +135,9 @@ class SteppedConnection(Stepped, psycopg.Connection[Any]):
         return psycopg.errors.LockNotAvailable("canceling statement due to lock timeout")
 
     def roll_back_silently(self, *, is_noticed: bool) -> None:
-        """As a server does after a deadlock: the driver goes on in a new transaction, unaware."""
-        self.execute("ROLLBACK")
-        self.execute("BEGIN")
+        """What PostgreSQL does after an error that code has swallowed: it refuses all that follows."""
+        with suppress(psycopg.errors.DivisionByZero):
+            self.execute("SELECT 1 / 0")
 
 
 def _gone() -> pq.abc.PGconn:
