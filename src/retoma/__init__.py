@@ -40,23 +40,41 @@ if TYPE_CHECKING:
     from retoma.operations.queries import item_errors as item_errors
     from retoma.operations.queries import status as status
     from retoma.operations.verify import verify as verify
+    from retoma.readers.csv_file import CsvReader as CsvReader
+    from retoma.readers.fixed_width import FixedWidthReader as FixedWidthReader
+    from retoma.readers.iterable import IterableReader as IterableReader
+    from retoma.readers.json_lines import JsonLinesReader as JsonLinesReader
+    from retoma.readers.record import BadRecord as BadRecord
+    from retoma.readers.record import Record as Record
     from retoma.readers.table import TableReader as TableReader
     from retoma.store.store import Store as Store
+    from retoma.writers.csv_file import CsvWriter as CsvWriter
+    from retoma.writers.json_lines import JsonLinesWriter as JsonLinesWriter
+    from retoma.writers.lines import LinesWriter as LinesWriter
     from retoma.writers.table import TableWriter as TableWriter
 
 _HOMES = {
+    "BadRecord": "retoma.readers.record",
+    "CsvReader": "retoma.readers.csv_file",
+    "CsvWriter": "retoma.writers.csv_file",
     "EmbeddedPostgres": "retoma.embedded",
     "ExitCode": "retoma.errors",
     "Finding": "retoma.model.job",
+    "FixedWidthReader": "retoma.readers.fixed_width",
     "InvalidItem": "retoma.errors",
     "ItemNotReady": "retoma.errors",
     "ItemStep": "retoma.model.job",
+    "IterableReader": "retoma.readers.iterable",
     "Job": "retoma.model.job",
+    "JsonLinesReader": "retoma.readers.json_lines",
+    "JsonLinesWriter": "retoma.writers.json_lines",
+    "LinesWriter": "retoma.writers.lines",
     "Measure": "retoma.model.items",
     "NotReady": "retoma.model.items",
     "Page": "retoma.model.items",
     "Parameter": "retoma.model.parameters",
     "PartitionPlan": "retoma.model.items",
+    "Record": "retoma.readers.record",
     "RetomaError": "retoma.errors",
     "SetAside": "retoma.model.items",
     "StepContext": "retoma.model.items",
