@@ -78,7 +78,7 @@ class CsvReader(FileReader):
             except (csv.Error, _StillOpen) as error:
                 if not self.splits:
                     self._pass_over(lines, text)
-                yield lines.bad("MALFORMED", f"not CSV: {error}")
+                yield lines.bad("MALFORMED", _WORDS.get(str(error)[:8], f"not CSV: {error}"))
                 continue
             if text.fault is not None:
                 yield lines.bad(*text.fault)
@@ -93,6 +93,13 @@ class CsvReader(FileReader):
         lines.back()
         text.begin(forgives=True)
         next(csv.reader(text, delimiter=self.delimiter))
+
+
+# By the beginning of what the csv module says, which is meant for programmers.
+_WORDS = {
+    "unexpect": "a quoted field is not closed",
+    "new-line": "a carriage return outside quotes ends no line",
+}
 
 
 class _StillOpen(Exception):
@@ -121,7 +128,7 @@ class _Text:
 
     def __next__(self) -> str:
         if self._ends_with_line and not self._is_fresh:
-            raise _StillOpen("a quoted field is open at the end of the line")
+            raise _StillOpen("a quoted field is not closed in its line")
         self._is_fresh = False
         at = self._lines.end
         raw = self._lines.next()
