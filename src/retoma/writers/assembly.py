@@ -63,9 +63,8 @@ def _publish(folder: Path, path: Path, head: bytes, segments: Sequence[Segment])
     for other in folder.iterdir():
         if other != whole:
             other.unlink(missing_ok=True)
-    whole.rename(
-        path
-    )  # gone if another process assembles as well: then the next try finds the file
+    # Where another process assembles as well, one of the two finds nothing to rename, and tries again.
+    whole.rename(path)
     sync_folder(path.parent)
 
 
