@@ -225,10 +225,16 @@ class Scene:
 
         def main() -> None:
             session = store.control()
-            latest = runs.live(session)
-            if latest:
-                requests.ask_to_stop(session, latest[0].run_id, "operator", "a wish")
-            session.close()
+            try:
+                latest = runs.live(session)
+                if latest:
+                    requests.ask_to_stop(session, latest[0].run_id, "operator", "a wish")
+            except Exception as error:
+                if not is_database_error(error):
+                    raise
+                self.world.tell("the wish was not heard")
+            finally:
+                session.close()
 
         self.world.start(process, "main", main)
 

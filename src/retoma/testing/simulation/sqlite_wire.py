@@ -23,6 +23,7 @@ from retoma.testing.simulation.world import Process, World
 _IS_WATCHED: dict[str, bool] = {}
 _PATIENCE: dict[str, float] = {}
 _POLL_SECONDS = 0.7
+_MOST_SPARE = 40
 _BUSY_SECONDS = 4.0
 
 
@@ -195,9 +196,11 @@ class SimConnection(sqlite3.Connection):
         if self.owner is not None and self in self.owner.connections:
             self.owner.connections.remove(self)
         self.owner = None
-        if self.stage != WIRE.stage:
-            super().close()  # collected late: its file is gone
-        elif self not in WIRE.spare:
+        if self in WIRE.spare:
+            return
+        if self.stage != WIRE.stage or len(WIRE.spare) >= _MOST_SPARE:
+            super().close()  # its file is gone, or there are enough of them
+        else:
             WIRE.spare.append(self)
 
     def close_for_good(self) -> None:
