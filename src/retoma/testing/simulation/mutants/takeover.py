@@ -57,7 +57,16 @@ def _host_clock(patch: Patch) -> None:
 
 
 def _skip_locked(patch: Patch) -> None:
-    patch(progress, "_RUNNING", progress._RUNNING + " FOR UPDATE SKIP LOCKED")
+    original = progress.running_chunks
+
+    def running(session: Session) -> list[Any]:
+        if session.backend == "sqlite":  # it has no such words
+            return original(session)
+        values = {"lease_seconds": progress._LONGEST_LEASE_SECONDS}
+        statement = progress._RUNNING + " FOR UPDATE SKIP LOCKED"
+        return session.fetch("sweep.running", statement, values)
+
+    patch(progress, "running_chunks", running)
 
 
 def _zombie_left(patch: Patch) -> None:
