@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from retoma.testing.simulation.mutants import MUTANTS
@@ -12,11 +10,10 @@ from tests.simulation import subtle
 from tests.simulation.table import recorded
 
 pytestmark = [pytest.mark.campaign, pytest.mark.timeout(900)]
-BACKENDS = {"sqlite": "sqlite", "postgresql": "postgres"}
 
 
-def test_the_code_as_it_is_passes_both(sqlite_url: str) -> None:
-    assert subtle.passes_demo(subtle.NONE, sqlite_url)
+def test_the_code_as_it_is_passes_both(servers: Servers) -> None:
+    assert subtle.passes_nights(subtle.NONE, "sqlite", servers)
     assert subtle.passes_unit_tests(subtle.NONE)
 
 
@@ -26,7 +23,6 @@ def test_the_unit_tests_say_what_is_recorded(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_calm_night_ends_as_is_recorded(name: str, servers: Servers, tmp_path: Path) -> None:
+def test_calm_nights_end_as_is_recorded(name: str, servers: Servers) -> None:
     row = recorded()[name]
-    with servers.database(BACKENDS[row.database], tmp_path) as url:
-        assert subtle.passes_demo(name, url) == row.calm_night
+    assert subtle.passes_nights(name, row.database, servers) == row.calm_night

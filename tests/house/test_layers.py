@@ -22,7 +22,7 @@ LIBRARIES = {
     "sqlalchemy": {"store", "readers", "writers", "reconciliation", "testing"},
     "alembic": {"store"},
     "psycopg": {"store", "testing"},
-    "pymysql": {"store"},
+    "pymysql": {"store", "testing"},
     "sqlite3": {"store", "testing"},
     "greenlet": {"testing"},
     "click": {"cli", "reconciliation"},

@@ -8,10 +8,8 @@ without it their rows stay as they are. Rows are written one by one: it can be b
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from retoma.testing.simulation.hunt import hunt
@@ -40,9 +38,7 @@ def hunted(row: table.Row, url: str | None) -> table.Row:
 
 def tried(row: table.Row, servers: Servers) -> table.Row:
     """The row with what the unit tests and a calm night say."""
-    backend = {"sqlite": "sqlite", "postgresql": "postgres"}[row.database]
-    with tempfile.TemporaryDirectory() as folder, servers.database(backend, Path(folder)) as url:
-        calm = subtle.passes_demo(row.name, url)
+    calm = subtle.passes_nights(row.name, row.database, servers)
     return replace(row, unit_tests=subtle.passes_unit_tests(row.name), calm_night=calm)
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,16 @@ import retoma
 from retoma.reconciliation.posting import JOB
 from retoma.reconciliation.synthetic import NightTotals, make_night
 from retoma.reconciliation.tables import create_tables
+from tests.databases import Servers
 
 ROOT = Path(__file__).parents[2]
 NIGHT = date(2026, 11, 30)
 TRANSACTIONS = 2_000
 SECONDS = 300
+NIGHTS = 5
+"""How many nights are tried: two slots meet at the same partition in one night and not in the next."""
+
+BACKENDS = {"sqlite": "sqlite", "postgresql": "postgres"}
 NONE = "none"
 """The name of no mutant: the code as it is."""
 
@@ -54,6 +60,18 @@ def passes_unit_tests(mutant: str) -> bool:
         check=False,
     )
     return not done.returncode
+
+
+def passes_nights(mutant: str, database: str, servers: Servers) -> bool:
+    """Whether each of some calm nights ends as it was made."""
+    for _ in range(NIGHTS):
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            servers.database(BACKENDS[database], Path(folder)) as url,
+        ):
+            if not passes_demo(mutant, url):
+                return False
+    return True
 
 
 def passes_demo(mutant: str, url: str) -> bool:

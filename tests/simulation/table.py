@@ -8,7 +8,7 @@ from pathlib import Path
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "mutants.md"
 HEAD = (
-    "| mutant | what is left out | database | invariant | seed | unit tests | calm night |\n"
+    "| mutant | what is left out | database | invariant | seed | unit tests | calm nights |\n"
     "| --- | --- | --- | --- | ---: | --- | --- |\n"
 )
 _ROW = re.compile(

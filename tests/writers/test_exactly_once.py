@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,10 @@ from sqlalchemy import text
 from retoma.testing import Killed, KilledAt, crash_everywhere, run_in_process
 from retoma.writers import assembly, segments
 from tests.databases import Servers
+from tests.store.shared import SharedDatabases
 from tests.writers.export import expected, export, write_input
+
+FEW = [1, 2, -3, 4]
 
 
 def content(target: Path) -> str:
@@ -44,33 +47,36 @@ def result(target: Path) -> Callable[[Any], Any]:
 def test_a_death_at_any_statement_changes_nothing(tmp_path: Path, splits: bool) -> None:
     target = tmp_path / "out" / "rows.csv"
     target.parent.mkdir()
-    numbers = [1, 2, -3, 4]
-    job = export(write_input(tmp_path, numbers), target, splits=splits, partitions=2, chunk_size=3)
+    job = export(write_input(tmp_path, FEW), target, splits=splits, partitions=2, chunk_size=3)
     report = crash_everywhere(job, tmp_path, result=result(target))
     assert report.state == "PARTIALLY_COMPLETED"
     assert {"writer.chunk", "writer.segments", "work.commit"} <= set(report.points)
     assert report.deaths > 80
 
 
+@pytest.fixture
+def shared_databases(servers: Servers, tmp_path: Path) -> Iterator[SharedDatabases]:
+    shared = SharedDatabases(servers, tmp_path)
+    yield shared
+    shared.close()
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("backend", ["postgres", "mariadb"])
 def test_a_death_at_any_statement_changes_nothing_on_a_server(
-    servers: Servers, tmp_path: Path, backend: str
+    shared_databases: SharedDatabases, tmp_path: Path, backend: str
 ) -> None:
     target = tmp_path / "out" / "rows.csv"
     target.parent.mkdir()
-    job = export(write_input(tmp_path), target)
+    job = export(write_input(tmp_path, FEW), target, chunk_size=3)
     with ExitStack() as last:
 
-        def fresh() -> str:
+        def emptied() -> str:
             last.close()
-            return last.enter_context(servers.database(backend, tmp_path))
+            return last.enter_context(shared_databases.url(backend, tmp_path, segments.metadata))
 
-        assert crash_everywhere(job, fresh, result=result(target)).deaths > 40
-
-
-ACTS = ("write_file", "sync_folder", "rename", "unlink", "rmtree", "mkdir")
+        assert crash_everywhere(job, emptied, result=result(target)).deaths > 40
 
 
 class DiesOnTheDisk:
