@@ -19,7 +19,7 @@ SRC = ROOT / "src"
 
 # Library -> the packages and modules of retoma that may import it.
 LIBRARIES = {
-    "sqlalchemy": {"store", "readers", "writers", "reconciliation", "testing"},
+    "sqlalchemy": {"store", "readers", "writers", "operations", "reconciliation", "testing"},
     "alembic": {"store"},
     "psycopg": {"store", "testing"},
     "pymysql": {"store", "testing"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -63,6 +64,20 @@ def existing_store(url: str) -> Store:
 
     store = Store(url)
     migrate.require(store)
+    return store
+
+
+def store_that_is_there(url: str) -> Store | None:
+    """The database behind the URL, with or without control tables; None: no such SQLite file.
+
+    Raises ``DatabaseUnreachable``. Looking creates nothing.
+    """
+    from retoma.store.store import Store
+
+    store = Store(url)
+    if store.dialect.name == "sqlite" and not Path(str(store.engine.url.database)).exists():
+        return None
+    store.check_connection()
     return store
 
 
