@@ -45,7 +45,7 @@ def test_the_job_in_the_readme_runs_and_is_complete_when_asked_again(tmp_path: P
 
 
 def test_every_command_that_the_readme_names_exists(tmp_path: Path) -> None:
-    command = r"(?:^|`)retoma ((?:errors|reconcile|db) [a-z]+|[a-z]+)"
+    command = r"(?:^|`)retoma ((?:errors|reconcile|db|job) [a-z]+|[a-z]+)"
     shown = set(re.findall(command, README, re.MULTILINE))
     assert {"run", "worker", "submit", "status", "verify", "errors list", "db sql"} <= shown
     for name in sorted(shown):

@@ -37,6 +37,7 @@ EFFECT = sa.Table(
     sa.Column("maybe", sa.String(40), unique=True),
     sa.Column("digest", sa.String(40)),
     sa.Column("amount", sa.Double),
+    sa.Column("exact", sa.Numeric(15, 2)),
     sa.Column("cents", sa.BigInteger),
 )
 
@@ -142,6 +143,11 @@ def test_a_unique_index_of_some_rows_alone_does_not_count(sqlite_url: str) -> No
     assert codes(store, sound()) == {}
 
 
+def test_fractions_are_exact_but_on_sqlite(store: Store) -> None:
+    expected = {"NUMERIC_ON_SQLITE": True} if store.dialect.name == "sqlite" else {}
+    assert codes(store, writer(columns=("key", "digest", "exact"))) == expected
+
+
 def test_a_query_that_can_not_be_made_is_an_error_for_people() -> None:
     with pytest.raises(UsageError, match=r"step s: its query can't be made: KeyError"):
         check_job(None, job_of(reader(query=lambda c: c.parameters["nosuch"])))
@@ -202,6 +208,6 @@ def test_the_reference_names_every_code() -> None:
     root = Path(__file__).parents[2]
     code = (root / "src/retoma/operations/job_check.py").read_text("utf-8")
     page = (root / "docs/reference/jobs.md").read_text("utf-8")
-    known = {*UNSOUND, *ADVICE, "NO_AUDIT"}
+    known = {*UNSOUND, *ADVICE, "NO_AUDIT", "NUMERIC_ON_SQLITE"}
     assert known == set(re.findall(r'Weakness\(\s*"([A-Z_]+)"', code))
     assert {name for name in known if f"`{name}`" not in page} == set()

@@ -99,7 +99,11 @@ def plan(
     parameters = options.parse_pairs(pairs)
     store = options.store_that_is_there(url)
     if store is None:
-        raise UsageError(f"there is no database {url}", safe="Nothing was created.")
+        raise UsageError(
+            f"there is no database {url}",
+            safe="Nothing was created.",
+            next_step="check --database; a plan needs the tables that the job reads",
+        )
     found = plan_job(store, definition, parameters, slots=slots)
     if as_json:
         options.print_json(asdict(found))

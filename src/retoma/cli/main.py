@@ -14,6 +14,7 @@ _COMMANDS = {
     "db": ("retoma.cli.db", "db", "Create, check and print the control tables."),
     "doctor": ("retoma.cli.doctor", "doctor", "Check installation, database and rights."),
     "errors": ("retoma.cli.errors", "errors", "List and export items that were set aside."),
+    "init": ("retoma.cli.init", "init", "Write a small project that runs, to begin with."),
     "job": ("retoma.cli.job", "job", "List and check jobs, or see what a run would do."),
     "run": ("retoma.cli.run", "run", "Start or take up a job for an identity, in the foreground."),
     "status": ("retoma.cli.status", "status", "Show the runs, or how one run stands."),

@@ -125,6 +125,21 @@ def _float(where: str, name: str) -> Weakness:
     )
 
 
+def _inexact(store: Store | None, table: sa.Table, name: str, where: str) -> Iterator[Weakness]:
+    """Fractions that the column would keep as floating-point numbers."""
+    kind = table.columns[name].type
+    if isinstance(kind, sa.Float):
+        yield _float(where, name)
+    elif isinstance(kind, sa.Numeric) and store and store.dialect.name == "sqlite":
+        yield Weakness(
+            "NUMERIC_ON_SQLITE",
+            where,
+            f"SQLite keeps the fractions of {table.name}.{name} as floating-point numbers",
+            "whole minor units (cents) in a BIGINT",
+            is_fatal=True,
+        )
+
+
 def _of_reader(
     store: Store | None, reader: TableReader, context: StepContext, where: str
 ) -> Iterator[Weakness]:
@@ -208,8 +223,6 @@ def _of_writer(store: Store | None, writer: TableWriter, where: str) -> Iterator
                     f"make {name} NOT NULL",
                     is_fatal=True,
                 )
-    yield from (
-        _float(where, name)
-        for name in writer.columns
-        if name in names and _is_float(table.columns[name])
-    )
+    for name in writer.columns:
+        if name in names:
+            yield from _inexact(store, table, name, where)
