@@ -41,6 +41,7 @@ NO_CRASH_POINTS = {
     "step.failures": "words for a step that has failed already",
     "store.": "the store's own name and mark",
     "verify.": "a look of a person",
+    "why.": "a look of a person",
     "work.deadlines": "a setting of a new connection",
     "writer.chunk": "a writer of files; killed at each of its statements in tests/writers",
     "writer.segments": "a writer of files; killed at each of its statements in tests/writers",

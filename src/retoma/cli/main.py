@@ -25,6 +25,7 @@ _COMMANDS = {
         "verify",
         "Prove that a run lost nothing and did nothing twice.",
     ),
+    "why": ("retoma.cli.why", "why", "Say why a run or a chunk stands as it does."),
     "worker": ("retoma.cli.worker", "worker", "Work on the runs of this database."),
 }
 _PLUGINS = "retoma.commands"
