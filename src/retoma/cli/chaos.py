@@ -51,7 +51,7 @@ def matrix(
 
     found = open_matrix(url, points, sample, seed)
     click.echo(f"retoma chaos: {len(found.cells)} cells on {found.store.shown_url}", err=True)
-    with stop_on_signal() as stop:
+    with stop_on_signal("the end of this cell") as stop:
         results = found.run(lambda result: click.echo(_line(result), err=as_json), stop.is_set)
     failed = [result for result in results if not result.is_clean]
     is_whole = len(results) == len(found.cells)

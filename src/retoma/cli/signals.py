@@ -14,14 +14,14 @@ from retoma.errors import ExitCode
 
 
 @contextmanager
-def stop_on_signal() -> Iterator[threading.Event]:
-    """An event that the first signal sets; the second ends the process."""
+def stop_on_signal(at: str = "the next chunk border") -> Iterator[threading.Event]:
+    """An event that the first signal sets, saying where the stop will be; the second ends the process."""
     stop = threading.Event()
 
     def handle(_number: int, _frame: FrameType | None) -> None:
         if stop.is_set():
             raise SystemExit(ExitCode.STOPPED)
-        click.echo("retoma: stopping at the next chunk border …", err=True)
+        click.echo(f"retoma: stopping at {at} …", err=True)
         stop.set()
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}

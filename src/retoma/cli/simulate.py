@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -73,32 +75,42 @@ def simulate(
     """
     from retoma.cli.signals import stop_on_signal
 
-    with _stage(url) as stage, stop_on_signal() as stop:
+    chosen = range(first, first + seeds)
+    with ExitStack() as opened:
+        rows = None if record is None else opened.enter_context(_appended(record))
+        stage = opened.enter_context(_stage(url))
+        stop = opened.enter_context(stop_on_signal("the end of this seed"))
         if trace:
-            return _traced(stage, range(first, first + seeds))
+            return _traced(stage, chosen, stop.is_set)
         from retoma.testing.simulation.campaign import campaign, proof_line
 
-        report = campaign(
-            stage,
-            range(first, first + seeds),
-            lambda played: _tell(stage, played, url),
-            stop.is_set,
-        )
-        if record is not None:
-            with record.open("a", encoding="utf-8") as file:
-                file.write(proof_line(report, stage.name, first) + "\n")
+        report = campaign(stage, chosen, lambda played: _tell(stage, played, url), stop.is_set)
+        if rows is not None and report.played:
+            rows.write(proof_line(report, stage.name, first) + "\n")
     _show(report, as_json=as_json)
     if report.failed:
         return ExitCode.NEEDS_PERSON
     return ExitCode.COMPLETED if report.played == seeds else ExitCode.STOPPED
 
 
-def _traced(stage: Stage, seeds: range) -> int:
+def _appended(record: Path) -> TextIO:
+    """The file, open for more; raises ``UsageError`` before a seed is played in vain."""
+    try:
+        return record.open("a", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"{record} can't be written: {error.strerror}", safe="No seed was played."
+        ) from None
+
+
+def _traced(stage: Stage, seeds: range, is_stopped: Callable[[], bool]) -> int:
     from retoma.testing.simulation.play import play
     from retoma.testing.simulation.setting import draw
 
     is_clean = True
     for seed in seeds:
+        if is_stopped():
+            return ExitCode.STOPPED
         setting = draw(seed)
         click.echo(f"{setting}")
         played = play(

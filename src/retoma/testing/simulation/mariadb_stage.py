@@ -143,6 +143,7 @@ class MariaDbStage(ServerStage):
     """One database of a server; the instant is written into each statement that asks for it."""
 
     name = "MariaDB"
+    occupy = "SELECT GET_LOCK(CONCAT('retoma simulation ', SHA1(DATABASE())), 0)"
 
     def furnish(self, engine: Engine) -> None:
         return

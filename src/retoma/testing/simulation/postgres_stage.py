@@ -150,6 +150,7 @@ class PostgresStage(ServerStage):
     """One database of a server; its clock is a row of a table, told when somebody asks for it."""
 
     name = "PostgreSQL"
+    occupy = "SELECT pg_try_advisory_lock(hashtext('retoma simulation'))"
 
     def furnish(self, engine: Engine) -> None:
         self._told = -1e9

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Engine, create_engine, inspect
 from sqlalchemy.pool import NullPool
 
-from retoma.errors import NotPermitted
+from retoma.errors import AlreadyRunning, NotPermitted
 from retoma.store import migrate
 from retoma.store.store import Store
 from retoma.testing.simulation import night
@@ -20,6 +20,7 @@ from retoma.testing.simulation.stepped import WIRE, Stepped, SteppedSession
 from retoma.testing.simulation.world import World
 
 _SEEDS_A_COLLECTION = 20
+_NEXT = "create a database of its own, for example: CREATE DATABASE simulation"
 
 
 def require_own(store: Store) -> None:
@@ -29,7 +30,7 @@ def require_own(store: Store) -> None:
         raise NotPermitted(
             f"the database {store.shown_url} is not empty: the simulation deletes what it finds",
             safe="Nothing was touched.",
-            next_step="create a database of its own, for example: CREATE DATABASE simulation",
+            next_step=_NEXT,
         )
 
 
@@ -38,35 +39,47 @@ class ServerStage(Stage):
 
     session_class = SteppedSession
     now = "retoma_sim_now()"
+    occupy: str
+    """Answers 1 if the database is ours from now on, until the observer's connection ends."""
 
     def __init__(self, url: str, prepare: Callable[[Engine], None] = lambda _engine: None) -> None:
+        """Raises ``NotPermitted`` on somebody's data, ``AlreadyRunning`` beside another simulation."""
         store = Store(url)
         try:
             store.check_connection()
             require_own(store)
-        except BaseException:
+            self.url = store.url
+            self._take_hold(store.shown_url)
+            migrate.ensure(store)
+            night.metadata.create_all(store.engine)
+            prepare(store.engine)
+            self.furnish(store.engine)
+        finally:
             store.dispose()
-            raise
-        self.url = store.url
-        migrate.ensure(store)
-        night.metadata.create_all(store.engine)
-        prepare(store.engine)
-        self.furnish(store.engine)
-        store.dispose()
-        self.engine = create_engine(
-            self.url,
-            creator=lambda: WIRE.take(self.connect),
-            poolclass=NullPool,  # the wire keeps them itself
-            isolation_level="READ COMMITTED",
-        )
         self.clock = WorldClock()
-        self.observer = WIRE.observer = self.observe()
         self._played = 0
         self._looked: dict[str, None] = {}
         self._ahead: dict[str, list[Any]] = {}
         self._is_looking = False
         gc.collect()
         gc.freeze()  # so that collecting what a seed leaves behind is cheap
+
+    def _take_hold(self, shown_url: str) -> None:
+        self.engine = create_engine(
+            self.url,
+            creator=lambda: WIRE.take(self.connect),
+            poolclass=NullPool,  # the wire keeps them itself
+            isolation_level="READ COMMITTED",
+        )
+        self.observer = self.observe()
+        if not self.ask([self.occupy])[0][0][0]:
+            self.observer.close()
+            raise AlreadyRunning(
+                f"another simulation is at work on {shown_url}",
+                safe="Nothing was touched.",
+                next_step=_NEXT,
+            )
+        WIRE.observer = self.observer
 
     @abstractmethod
     def furnish(self, engine: Engine) -> None:
