@@ -23,7 +23,8 @@ from retoma.testing.simulation.world import Process, World
 _IS_WATCHED: dict[str, bool] = {}
 _PATIENCE: dict[str, float] = {}
 _POLL_SECONDS = 0.7
-_MOST_SPARE = 40
+_MOST_SPARE = 200  # the dead of many seeds give theirs back together, when they are collected
+_MOST_PREPARED = 500  # more than there are statements: none is prepared twice
 _BUSY_SECONDS = 4.0
 
 
@@ -47,7 +48,12 @@ class Wire:
         """A connection; one that was thrown away serves again, for opening a file is slow."""
         if self.spare:
             return self.spare.pop()
-        connection = sqlite3.connect(path, factory=SimConnection, check_same_thread=False)
+        connection = sqlite3.connect(
+            path,
+            factory=SimConnection,
+            check_same_thread=False,
+            cached_statements=_MOST_PREPARED,
+        )
         connection.isolation_level = None
         connection.stage = self.stage
         return connection
