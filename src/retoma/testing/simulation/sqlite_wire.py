@@ -21,7 +21,6 @@ from retoma.testing.simulation.invariants import touches_watched
 from retoma.testing.simulation.world import Process, World
 
 _IS_WATCHED: dict[str, bool] = {}
-_PATIENCE: dict[str, float] = {}
 _POLL_SECONDS = 0.7
 _MOST_SPARE = 200  # the dead of many seeds give theirs back together, when they are collected
 _MOST_PREPARED = 500  # more than there are statements: none is prepared twice
@@ -122,16 +121,14 @@ class SimConnection(sqlite3.Connection):
             return act(*given)
         if self.is_cut:
             raise LostAnswer("the connection is gone")
-        if sql == "COMMIT":
-            return self._commit(world, lambda: act(*given))
         touches = _IS_WATCHED.get(sql)
         if touches is None:
-            touches = _IS_WATCHED[sql] = touches_watched(sql)
+            if sql == "COMMIT":
+                return self._commit(world, lambda: act(*given))
             if sql.startswith("PRAGMA busy_timeout"):
-                _PATIENCE[sql] = float(sql.rpartition("=")[2]) / 1000
-        if sql in _PATIENCE:
-            self.patience = _PATIENCE[sql]  # in virtual time only
-            return None
+                self.patience = float(sql.rpartition("=")[2]) / 1000  # in virtual time only
+                return None
+            touches = _IS_WATCHED[sql] = touches_watched(sql)
         if touches:
             self.has_touched = True
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
@@ -12,7 +13,7 @@ from retoma.store.session import Session
 from retoma.store.tables import metadata as control
 from retoma.testing.simulation import night
 from retoma.testing.simulation.setting import Setting
-from retoma.testing.simulation.virtual import EPOCH, VirtualClock
+from retoma.testing.simulation.virtual import EPOCH
 from retoma.testing.simulation.world import Process, World
 
 TABLES = [
@@ -81,7 +82,10 @@ class WorldClock:
         self.world: World | None = None
 
     def utc(self) -> Any:
-        return VirtualClock(self.world).utc() if self.world else EPOCH
+        world = self.world
+        if world is None:
+            return EPOCH
+        return EPOCH + timedelta(seconds=world.now + world.clock_offset)
 
     def monotonic(self) -> float:
         return 0.0
