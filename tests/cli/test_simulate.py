@@ -14,6 +14,7 @@ from retoma.errors import ExitCode
 from tests.cli.command import retoma
 
 SIMULATE = ("chaos", "simulate")
+PROOF = Path(__file__).parents[2] / "docs" / "reference" / "proof.md"
 
 
 @pytest.fixture(params=["postgres", "mariadb"])
@@ -37,6 +38,13 @@ def test_a_record_gets_one_row_more(tmp_path: Path) -> None:
     before, row = record.read_text(encoding="utf-8").splitlines()
     assert before == "| before |"
     assert "| SQLite | 7 … 8 | 2 |" in row
+
+
+def test_the_page_of_proof_ends_with_its_table_so_that_a_row_appended_belongs_to_it() -> None:
+    head, _, rows = PROOF.read_text(encoding="utf-8").partition("| day | protocol |")
+    assert "## Runs" in head
+    cells = {line.count("|") for line in rows.splitlines()[1:]}
+    assert cells == {9}
 
 
 def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:

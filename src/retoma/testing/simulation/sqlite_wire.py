@@ -122,7 +122,7 @@ class SimConnection(sqlite3.Connection):
         if self.is_cut:
             raise LostAnswer("the connection is gone")
         touches = _IS_WATCHED.get(sql)
-        if touches is None:
+        if touches is None:  # these two are never entered, so that the many are looked up but once
             if sql == "COMMIT":
                 return self._commit(world, lambda: act(*given))
             if sql.startswith("PRAGMA busy_timeout"):

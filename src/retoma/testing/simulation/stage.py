@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,7 +12,7 @@ from retoma.store.session import Session
 from retoma.store.tables import metadata as control
 from retoma.testing.simulation import night
 from retoma.testing.simulation.setting import Setting
-from retoma.testing.simulation.virtual import EPOCH
+from retoma.testing.simulation.virtual import EPOCH, VirtualClock
 from retoma.testing.simulation.world import Process, World
 
 TABLES = [
@@ -82,10 +81,7 @@ class WorldClock:
         self.world: World | None = None
 
     def utc(self) -> Any:
-        world = self.world
-        if world is None:
-            return EPOCH
-        return EPOCH + timedelta(seconds=world.now + world.clock_offset)
+        return VirtualClock(self.world).utc() if self.world else EPOCH
 
     def monotonic(self) -> float:
         return 0.0

@@ -104,7 +104,6 @@ class World:
     _current: Task | None = None
     _random: random.Random = field(init=False)
     _script: dict[int, tuple[str, float]] | None = None
-    _rates: dict[str, tuple[tuple[str, float], ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.setting.seed)
@@ -297,12 +296,6 @@ class World:
             self._strike(task.process, *fault)
 
     def _rates_at(self, name: str) -> tuple[tuple[str, float], ...]:
-        found = self._rates.get(name)
-        if found is None:
-            found = self._rates[name] = self._rates_of(name)
-        return found
-
-    def _rates_of(self, name: str) -> tuple[tuple[str, float], ...]:
         if name.startswith(_WORK):
             return self.setting.rates_in_work
         if name.startswith(_COORDINATION) and self.setting.rates_in_coordination:
