@@ -39,6 +39,7 @@ def test_the_tutorial_leads_to_a_job_that_survives_a_kill(tmp_path: Path) -> Non
         check=False,
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "run 1 of job payments: RUNNING" in answer.stdout.partition("$ kill 0")[2]
     assert "(299700, 299700)" in answer.stdout
     assert "already complete" in answer.stdout
     with closing(sqlite3.connect(tmp_path / "first" / "retoma.db")) as database:
